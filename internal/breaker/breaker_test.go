@@ -1,0 +1,399 @@
+package breaker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var (
+	errDown = errors.New("down")
+	err404  = errors.New("404")
+)
+
+// breaker has a threshold of 2, 10 s and one probe, unless cfg says otherwise.
+func breaker(t *testing.T, cfg Config) *Breaker {
+	t.Helper()
+	if cfg.Failures == 0 {
+		cfg.Failures = 2
+	}
+	if cfg.Cooldown == 0 {
+		cfg.Cooldown = 10 * time.Second
+	}
+	if cfg.Probes == 0 {
+		cfg.Probes = 1
+	}
+	cfg.Healthy = func(err error) bool { return err == err404 }
+	b, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func call(b *Breaker, result error) error {
+	return b.Do(func(func() bool) error { return result })
+}
+
+// begin starts a call that ends with what is sent on the channel.
+func begin(b *Breaker) (end chan<- error) {
+	results := make(chan error)
+	go b.Do(func(func() bool) error { return <-results })
+	synctest.Wait()
+	return results
+}
+
+// row is a call at a time since the start, and the state after it.
+type row struct {
+	at     time.Duration
+	result error // what the dependency answers
+	want   error // what the caller gets
+	state  State
+}
+
+func TestTimelines(t *testing.T) {
+	const s = time.Second
+	for _, tt := range []struct {
+		name string
+		cfg  Config
+		rows []row
+	}{
+		{"opens at its threshold, stays open for 10 s, closes on a good probe", Config{}, []row{
+			{0, errDown, errDown, Closed},
+			{1 * s, errDown, errDown, Open},
+			{1 * s, nil, ErrOpen, Open},
+			{11 * s, nil, ErrOpen, Open}, // strictly more than 10 s
+			{11*s + 1, nil, nil, Closed},
+			{11*s + 1, errDown, errDown, Closed}, // counted afresh
+		}},
+		{"a failed probe opens it again at once", Config{}, []row{
+			{0, errDown, errDown, Closed},
+			{0, errDown, errDown, Open},
+			{10*s + 1, errDown, errDown, Open},
+			{10*s + 1, nil, ErrOpen, Open},
+			{20*s + 1, nil, ErrOpen, Open},
+			{20*s + 2, nil, nil, Closed},
+		}},
+		{"a success in between starts the count again", Config{}, []row{
+			{0, errDown, errDown, Closed},
+			{0, nil, nil, Closed},
+			{0, errDown, errDown, Closed},
+			{0, errDown, errDown, Open},
+		}},
+		{"answers in good health never open it", Config{}, slices.Repeat([]row{{0, err404, err404, Closed}}, 50)},
+		{"a probe in good health closes it", Config{}, []row{
+			{0, errDown, errDown, Closed},
+			{0, errDown, errDown, Open},
+			{10*s + 1, err404, err404, Closed},
+		}},
+		{"hang-ups are neutral", Config{}, []row{
+			{0, errDown, errDown, Closed},
+			{0, context.Canceled, context.Canceled, Closed},
+			{0, context.Canceled, context.Canceled, Closed},
+			{0, errDown, errDown, Open},
+			{10*s + 1, context.Canceled, context.Canceled, HalfOpen}, // and leave the probe to the next
+			{10*s + 1, nil, nil, Closed},
+		}},
+		{"all probes must succeed", Config{Probes: 3}, []row{
+			{0, errDown, errDown, Closed},
+			{0, errDown, errDown, Open},
+			{10*s + 1, nil, nil, HalfOpen},
+			{11 * s, nil, nil, HalfOpen},
+			{12 * s, nil, nil, Closed},
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := breaker(t, tt.cfg)
+				start := time.Now()
+				for i, r := range tt.rows {
+					time.Sleep(time.Until(start.Add(r.at)))
+					if err := call(b, r.result); !errors.Is(err, r.want) {
+						t.Errorf("row %d at %v: %v, want %v", i, r.at, err, r.want)
+					}
+					if got := b.Snapshot().State; got != r.state {
+						t.Errorf("row %d at %v: %v, want %v", i, r.at, got, r.state)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestOneProbeAndNotASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := breaker(t, Config{})
+		call(b, errDown)
+		call(b, errDown)
+		time.Sleep(10*time.Second + 1)
+		probe := begin(b)
+		for range 50 {
+			err := call(b, nil)
+			var open *OpenError
+			if !errors.As(err, &open) || open.RetryAfter() != 0 {
+				t.Fatalf("beside the probe: %v, want a refusal without a time", err)
+			}
+		}
+		if got := b.Snapshot(); got.State != HalfOpen || got.Rejected != 50 {
+			t.Errorf("beside the probe: %+v, want half-open and 50 rejected", got)
+		}
+		probe <- nil
+		synctest.Wait()
+		if err := call(b, nil); err != nil {
+			t.Errorf("after the probe: %v", err)
+		}
+	})
+}
+
+// Case 44.
+func TestResultFromBeforeAChangeDoesNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := breaker(t, Config{})
+		late := begin(b)
+		call(b, errDown)
+		call(b, errDown)
+		time.Sleep(5 * time.Second)
+		late <- errDown // would start the cool-down again
+		synctest.Wait()
+		if got, want := b.Snapshot().RetryAfter, 5*time.Second; got != want {
+			t.Errorf("%v left of the cool-down, want %v", got, want)
+		}
+		time.Sleep(5*time.Second + 1)
+		if err := call(b, nil); err != nil {
+			t.Errorf("after the cool-down: %v", err)
+		}
+	})
+}
+
+// Case 2.
+func TestPanickingProbeFailsAndGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := breaker(t, Config{})
+		call(b, errDown)
+		call(b, errDown)
+		time.Sleep(10*time.Second + 1)
+		func() {
+			defer func() {
+				if p := recover(); p != "boom" {
+					t.Errorf("recovered %v, want boom", p)
+				}
+			}()
+			b.Do(func(func() bool) error { panic("boom") })
+		}()
+		if got := b.Snapshot().State; got != Open {
+			t.Errorf("%v after a probe that panicked, want open", got)
+		}
+		time.Sleep(10*time.Second + 1)
+		if err := call(b, nil); err != nil {
+			t.Errorf("one cool-down later: %v", err)
+		}
+	})
+}
+
+// Case 41.
+func TestCallsUnderWayLearnThatItOpened(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := breaker(t, Config{})
+		b.Do(func(opened func() bool) error {
+			if opened() {
+				t.Error("opened before anything failed")
+			}
+			call(b, errDown)
+			call(b, errDown)
+			if !opened() {
+				t.Error("not opened after 2 failures")
+			}
+			time.Sleep(10*time.Second + 1)
+			call(b, nil)
+			if !opened() {
+				t.Error("an old call takes the closing for its own")
+			}
+			return nil
+		})
+		b.Do(func(opened func() bool) error {
+			if opened() {
+				t.Error("a new call takes the old opening for its own")
+			}
+			return nil
+		})
+	})
+}
+
+// Case 8.
+func TestSnapshotChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := breaker(t, Config{})
+		call(b, errDown)
+		want := Snapshot{State: Closed, ConsecutiveFailures: 1, OpensAfter: 2}
+		if got := b.Snapshot(); got != want {
+			t.Errorf("closed: %+v, want %+v", got, want)
+		}
+		call(b, errDown)
+		call(b, nil)
+		opened := Snapshot{State: Open, OpensAfter: 2, RetryAfter: 10 * time.Second, Transitions: 1, Rejected: 1}
+		if got := b.Snapshot(); got != opened {
+			t.Errorf("open: %+v, want %+v", got, opened)
+		}
+		time.Sleep(10 * time.Second)
+		want = opened
+		want.RetryAfter = 0
+		if got := b.Snapshot(); got != want {
+			t.Errorf("at the end of the cool-down: %+v, want %+v", got, want)
+		}
+		time.Sleep(1)
+		want.ProbeDue = true
+		for range 3600 {
+			if got := b.Snapshot(); got != want {
+				t.Fatalf("after the cool-down: %+v, want %+v", got, want)
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}
+
+// Case 7.
+func TestTransitionsAreToldInOrderWithNoLockHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b *Breaker
+		var told []string
+		start := time.Now()
+		b = breaker(t, Config{OnTransition: func(tr Transition) {
+			told = append(told, fmt.Sprintf("%v %s>%s", tr.At.Sub(start), tr.From, tr.To))
+			b.Snapshot()
+			call(b, nil) // a call from the callback must not hang either
+		}})
+		call(b, errDown)
+		call(b, errDown)
+		time.Sleep(10*time.Second + 1)
+		b.Do(func(func() bool) error {
+			if len(told) != 2 {
+				t.Errorf("the probe runs before it is told: %q", told)
+			}
+			return nil
+		})
+		want := []string{"0s closed>open", "10.000000001s open>half_open", "10.000000001s half_open>closed"}
+		if !slices.Equal(told, want) {
+			t.Errorf("told %q, want %q", told, want)
+		}
+	})
+}
+
+func TestTransitionsGoOnAfterACallbackPanicked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := 0
+		b := breaker(t, Config{OnTransition: func(Transition) {
+			if told++; told == 1 {
+				panic("boom")
+			}
+		}})
+		call(b, errDown)
+		func() {
+			defer func() { _ = recover() }()
+			call(b, errDown)
+		}()
+		time.Sleep(10*time.Second + 1)
+		if err := call(b, nil); err != nil || told != 3 {
+			t.Errorf("%v, %d told, want all 3", err, told)
+		}
+	})
+}
+
+func TestRefusalCarriesTheRemainingTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := breaker(t, Config{})
+		call(b, errDown)
+		call(b, errDown)
+		time.Sleep(4 * time.Second)
+		err := call(b, nil)
+		var open *OpenError
+		if !errors.As(err, &open) || open.RetryAfter() != 6*time.Second {
+			t.Errorf("%v, want a refusal with 6 s left", err)
+		}
+		if err.Error() != "circuit open" {
+			t.Errorf("text %q", err)
+		}
+	})
+}
+
+func TestErrorOfAnInnerBreakerIsNoRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner, outer := breaker(t, Config{}), breaker(t, Config{})
+		call(inner, errDown)
+		call(inner, errDown)
+		err := outer.Do(func(func() bool) error { return call(inner, nil) })
+		if got := outer.Snapshot(); !errors.Is(err, ErrOpen) || got.Rejected != 0 || got.ConsecutiveFailures != 1 {
+			t.Errorf("%v, outer %+v, want a failure of the outer", err, got)
+		}
+	})
+}
+
+func TestZeroConfigMeansFiveFailuresThirtySecondsTwoProbes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, err := New(Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 4 {
+			call(b, errDown)
+		}
+		if got := b.Snapshot().State; got != Closed {
+			t.Errorf("%v after 4 failures", got)
+		}
+		call(b, errDown)
+		time.Sleep(30 * time.Second)
+		if err := call(b, nil); !errors.Is(err, ErrOpen) {
+			t.Errorf("at 30 s: %v, want still open", err)
+		}
+		time.Sleep(1)
+		call(b, nil)
+		if got := b.Snapshot().State; got != HalfOpen {
+			t.Errorf("%v after one probe, want half-open", got)
+		}
+		call(b, nil)
+		if got := b.Snapshot().State; got != Closed {
+			t.Errorf("%v after two probes, want closed", got)
+		}
+	})
+}
+
+func TestRefusingAllocatesNothing(t *testing.T) {
+	b := breaker(t, Config{})
+	call(b, errDown)
+	call(b, errDown)
+	fn := func(func() bool) error { return nil }
+	if n := testing.AllocsPerRun(100, func() { b.Do(fn) }); n > 0 {
+		t.Errorf("%v allocations a refusal, want 0", n)
+	}
+}
+
+func TestNewNamesTheFieldItCannotWorkWith(t *testing.T) {
+	for field, cfg := range map[string]Config{"Failures": {Failures: -1}, "Cooldown": {Cooldown: -1}, "Probes": {Probes: -1}} {
+		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s negative: %v, want an error that names it", field, err)
+		}
+	}
+}
+
+func BenchmarkClosed(b *testing.B) {
+	br, _ := New(Config{})
+	fn := func(func() bool) error { return nil }
+	b.ReportAllocs()
+	for b.Loop() {
+		br.Do(fn)
+	}
+}
+
+func BenchmarkOpen(b *testing.B) {
+	br, _ := New(Config{Failures: 1, Cooldown: time.Hour})
+	call(br, errDown)
+	fn := func(func() bool) error { return nil }
+	b.ReportAllocs()
+	for b.Loop() {
+		br.Do(fn)
+	}
+}

@@ -1,0 +1,170 @@
+// Package ratelimit gives each key a token bucket of its own, on
+// golang.org/x/time/rate.
+//
+// A bucket that nobody touched for as long as it takes to fill is full, just
+// like a new one, so it can go unnoticed. Buckets live in two generations of
+// maps: every such period the older generation is dropped whole. That takes no
+// goroutine and no scan.
+package ratelimit
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// ErrLimited is for callers that were refused.
+var ErrLimited = errors.New("rate limit exceeded")
+
+// Config sizes the buckets.
+type Config struct {
+	// Burst is how many tokens a bucket holds. 0 means 3.
+	Burst int
+	// Rate is how many tokens a second flow into each bucket. 0 means 1.
+	Rate float64
+	// MaxKeys is how many buckets there are at most. Keys that come after
+	// share one bucket: a bucket in use is never dropped to make room, as it
+	// would come back full. 0 means 100,000.
+	MaxKeys int
+}
+
+// Limiter holds the buckets. It is safe for concurrent use.
+type Limiter struct {
+	cfg    Config
+	refill time.Duration // the time in which an empty bucket fills
+
+	mu       sync.Mutex
+	current  map[string]*rate.Limiter // guarded by mu; touched since rotated
+	previous map[string]*rate.Limiter // guarded by mu; touched in the period before
+	overflow *rate.Limiter            // guarded by mu
+	rotated  time.Time                // guarded by mu
+	latest   time.Time                // guarded by mu; the latest time seen
+}
+
+// New returns a Limiter whose buckets are full, or an error that names the
+// field it cannot work with.
+func New(cfg Config) (*Limiter, error) {
+	switch {
+	case cfg.Burst < 0:
+		return nil, fmt.Errorf("ratelimit: Burst is %d, must not be negative", cfg.Burst)
+	case !(cfg.Rate >= 0) || math.IsInf(cfg.Rate, 0):
+		return nil, fmt.Errorf("ratelimit: Rate is %v, must be a number of tokens a second", cfg.Rate)
+	case cfg.MaxKeys < 0:
+		return nil, fmt.Errorf("ratelimit: MaxKeys is %d, must not be negative", cfg.MaxKeys)
+	}
+	if cfg.Burst == 0 {
+		cfg.Burst = 3
+	}
+	if cfg.Rate == 0 {
+		cfg.Rate = 1
+	}
+	if cfg.MaxKeys == 0 {
+		cfg.MaxKeys = 100_000
+	}
+	l := &Limiter{cfg: cfg, refill: seconds(float64(cfg.Burst)/cfg.Rate) + time.Millisecond}
+	l.current = map[string]*rate.Limiter{}
+	l.overflow = l.bucket()
+	return l, nil
+}
+
+// Decision is the answer to one request.
+type Decision struct {
+	Allowed bool
+	// Left is how many whole tokens the bucket holds afterwards.
+	Left int
+	// Next is the time until it holds one more, in whole seconds, rounded up
+	// so that a client that waits it out is served; at least 1 s.
+	Next time.Duration
+	// Overflow says that the key had no room for a bucket of its own.
+	Overflow bool
+}
+
+// Allow takes a token from key's bucket if there is one at time now; a refusal
+// takes nothing. A now before an earlier one counts as that, as a clock that
+// steps back must not mint tokens.
+func (l *Limiter) Allow(now time.Time, key string) Decision {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now.Before(l.latest) {
+		now = l.latest
+	}
+	l.latest = now
+	l.rotate(now)
+	bucket := l.find(key)
+	d := Decision{Overflow: bucket == l.overflow}
+	d.Allowed = bucket.AllowN(now, 1)
+	tokens := bucket.TokensAt(now)
+	d.Left = max(0, int(tokens))
+	d.Next = l.next(bucket, now, tokens)
+	return d
+}
+
+// Policy is the quota in the terms of the RateLimit headers (IETF draft
+// "RateLimit header fields for HTTP"): a burst, and the time in which it is
+// replenished, rounded up to whole seconds.
+func (l *Limiter) Policy() (quota int, window time.Duration) {
+	return l.cfg.Burst, seconds(math.Ceil(float64(l.cfg.Burst) / l.cfg.Rate))
+}
+
+// Keys is how many buckets are held at the moment.
+func (l *Limiter) Keys() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.current) + len(l.previous)
+}
+
+// rotate drops the buckets untouched for a whole refill, and so full again.
+func (l *Limiter) rotate(now time.Time) {
+	age := now.Sub(l.rotated)
+	if age < l.refill {
+		return
+	}
+	l.previous = nil
+	if age < 2*l.refill { // else the current ones are as old
+		l.previous = l.current
+	}
+	l.current = map[string]*rate.Limiter{}
+	l.rotated = now
+}
+
+// find returns key's bucket, as one of the current generation.
+func (l *Limiter) find(key string) *rate.Limiter {
+	if bucket, ok := l.current[key]; ok {
+		return bucket
+	}
+	bucket, ok := l.previous[key]
+	switch {
+	case ok:
+		delete(l.previous, key)
+	case len(l.current)+len(l.previous) >= l.cfg.MaxKeys:
+		return l.overflow
+	default:
+		bucket = l.bucket()
+	}
+	l.current[key] = bucket
+	return bucket
+}
+
+func (l *Limiter) bucket() *rate.Limiter {
+	return rate.NewLimiter(rate.Limit(l.cfg.Rate), l.cfg.Burst)
+}
+
+func (l *Limiter) next(bucket *rate.Limiter, now time.Time, tokens float64) time.Duration {
+	want := math.Floor(tokens) + 1
+	wait := max(time.Second, seconds(math.Ceil((want-tokens)/l.cfg.Rate)))
+	// The bucket's own arithmetic decides whether that is enough.
+	if bucket.TokensAt(now.Add(wait)) < want {
+		wait += time.Second
+	}
+	return wait
+}
+
+// seconds is s as a duration, at most 68 years (2^31 s), so that slow rates do
+// not overflow.
+func seconds(s float64) time.Duration {
+	return time.Duration(min(s, math.MaxInt32) * float64(time.Second))
+}

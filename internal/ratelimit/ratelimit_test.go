@@ -1,0 +1,259 @@
+package ratelimit
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func limiter(t testing.TB, cfg Config) *Limiter {
+	t.Helper()
+	l, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// row is a request at a time since the epoch.
+type row struct {
+	at   time.Duration
+	key  string
+	ok   bool
+	left int
+	next int // s
+}
+
+func TestTimelines(t *testing.T) {
+	const ms, s = time.Millisecond, time.Second
+	for _, tt := range []struct {
+		name string
+		cfg  Config
+		rows []row
+	}{
+		{"a burst of 3, then none; another key has its own; one more after 1 s", Config{}, []row{
+			{0, "k1", true, 2, 1},
+			{0, "k1", true, 1, 1},
+			{0, "k1", true, 0, 1},
+			{0, "k1", false, 0, 1},
+			{0, "k2", true, 2, 1},
+			{999 * ms, "k1", false, 0, 1},
+			{1 * s, "k1", true, 0, 1}, // the refusals took nothing
+			{1 * s, "k1", false, 0, 1},
+			{4 * s, "k1", true, 2, 1}, // full again
+		}},
+		{"the time to the next token falls", Config{Burst: 1, Rate: 0.1}, []row{
+			{0, "k", true, 0, 10},
+			{0, "k", false, 0, 10},
+			{1 * ms, "k", false, 0, 10}, // rounded up
+			{3 * s, "k", false, 0, 7},
+			{9999 * ms, "k", false, 0, 1},
+			{10 * s, "k", true, 0, 10},
+		}},
+		{"a fast rate still says a whole second", Config{Burst: 2, Rate: 1000}, []row{
+			{0, "k", true, 1, 1},
+			{0, "k", true, 0, 1},
+			{0, "k", false, 0, 1},
+			{1 * ms, "k", true, 0, 1},
+		}},
+		{"a clock that steps back mints nothing", Config{Burst: 2, Rate: 1}, []row{ // case 23
+			{2 * time.Hour, "k", true, 1, 1},
+			{1 * time.Hour, "k", true, 0, 1},
+			{2 * time.Hour, "k", false, 0, 1},
+			{2 * time.Hour, "k", false, 0, 1},
+			{2*time.Hour + s, "k", true, 0, 1},
+		}},
+		{"the slowest rates do not overflow", Config{Burst: 1, Rate: math.SmallestNonzeroFloat64}, []row{
+			{0, "k", true, 0, math.MaxInt32},
+			{1000 * time.Hour, "k", false, 0, math.MaxInt32},
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := limiter(t, tt.cfg)
+			for i, r := range tt.rows {
+				want := Decision{Allowed: r.ok, Left: r.left, Next: time.Duration(r.next) * s}
+				got := l.Allow(epoch.Add(r.at), r.key)
+				if r.next == math.MaxInt32 { // the second of doubt is added
+					want.Next = got.Next
+					if got.Next < math.MaxInt32*s {
+						t.Errorf("row %d: next in %v", i, got.Next)
+					}
+				}
+				if got != want {
+					t.Errorf("row %d at %v: %+v, want %+v", i, r.at, got, want)
+				}
+			}
+		})
+	}
+}
+
+// Whatever the numbers, waiting as told is enough.
+func TestWhoeverWaitsAsToldIsServed(t *testing.T) {
+	for _, rate := range []float64{0.001, 0.07, 0.1, 0.3, 1.0 / 3, 0.7, 0.9, 1, 1.1, 3, 7.7} {
+		for burst := 1; burst <= 3; burst++ {
+			l := limiter(t, Config{Burst: burst, Rate: rate})
+			now := epoch
+			for i := range 2000 {
+				d := l.Allow(now, "k")
+				if d.Allowed {
+					now = now.Add(time.Duration(i) * 137 * time.Microsecond)
+					continue
+				}
+				now = now.Add(d.Next)
+				if d := l.Allow(now, "k"); !d.Allowed {
+					t.Fatalf("rate %v burst %d: told to wait, waited, refused: %+v", rate, burst, d)
+				}
+			}
+		}
+	}
+}
+
+func TestIdleBucketsGoWhenTheyAreFull(t *testing.T) {
+	l := limiter(t, Config{}) // full after 3 s
+	now := epoch
+	for i := range 1000 {
+		l.Allow(now, fmt.Sprint(i))
+	}
+	for range 10 { // one key stays busy
+		now = now.Add(time.Second)
+		l.Allow(now, "busy")
+	}
+	if got := l.Keys(); got != 1 {
+		t.Errorf("%d keys held, want the busy one alone", got)
+	}
+	now = now.Add(time.Hour)
+	l.Allow(now, "other")
+	if got := l.Keys(); got != 1 {
+		t.Errorf("%d keys held after an hour, want 1", got)
+	}
+}
+
+// A bucket is dropped only when a new one would be no different: run the same
+// requests against buckets that are never dropped.
+func TestEvictionIsLossless(t *testing.T) {
+	cfg := Config{Burst: 3, Rate: 1}
+	l := limiter(t, cfg)
+	kept := map[string]*Limiter{}
+	state := uint64(1)
+	random := func(n uint64) uint64 { state = state*6364136223846793005 + 1442695040888963407; return state >> 33 % n }
+	now := epoch
+	for i := range 20_000 {
+		now = now.Add(time.Duration(random(1200)) * time.Millisecond)
+		key := fmt.Sprint(random(6))
+		if kept[key] == nil {
+			kept[key] = limiter(t, cfg)
+			kept[key].refill = math.MaxInt64 / 2 // never rotates
+		}
+		if got, want := l.Allow(now, key), kept[key].Allow(now, key); got.Allowed != want.Allowed || got.Left != want.Left {
+			t.Fatalf("request %d: %+v, want %+v", i, got, want)
+		}
+	}
+}
+
+// Case 21.
+func TestAtTheCapNewKeysShareOneBucketAndOldOnesKeepTheirs(t *testing.T) {
+	l := limiter(t, Config{MaxKeys: 2})
+	for range 3 {
+		l.Allow(epoch, "a")
+		l.Allow(epoch, "b")
+	}
+	for i := range 1000 {
+		d := l.Allow(epoch, fmt.Sprint("invented", i))
+		if !d.Overflow || d.Allowed != (i < 3) {
+			t.Fatalf("invented key %d: %+v", i, d)
+		}
+	}
+	if d := l.Allow(epoch, "a"); d.Allowed || d.Overflow {
+		t.Errorf("a: %+v, want its own empty bucket", d)
+	}
+	if got := l.Keys(); got != 2 {
+		t.Errorf("%d keys, want 2", got)
+	}
+	if d := l.Allow(epoch.Add(10*time.Second), "c"); !d.Allowed || d.Overflow {
+		t.Errorf("with room again: %+v", d)
+	}
+}
+
+// Case 24.
+func TestParallelRequestsGetTheBurstAndNoMore(t *testing.T) {
+	l := limiter(t, Config{Burst: 10})
+	var allowed atomic.Int64
+	var all sync.WaitGroup
+	for range 500 {
+		all.Go(func() {
+			if l.Allow(epoch, "k").Allowed {
+				allowed.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if allowed.Load() != 10 {
+		t.Errorf("%d of 500 allowed, want 10", allowed.Load())
+	}
+}
+
+func TestPolicyIsTheBurstAndTheTimeToRefillIt(t *testing.T) {
+	for _, tt := range []struct {
+		cfg    Config
+		quota  int
+		window time.Duration
+	}{
+		{Config{}, 3, 3 * time.Second},
+		{Config{Burst: 10, Rate: 3}, 10, 4 * time.Second},
+		{Config{Burst: 1, Rate: 1000}, 1, time.Second},
+	} {
+		quota, window := limiter(t, tt.cfg).Policy()
+		if quota != tt.quota || window != tt.window {
+			t.Errorf("%+v: %d in %v, want %d in %v", tt.cfg, quota, window, tt.quota, tt.window)
+		}
+	}
+}
+
+func TestRefusingAllocatesNothing(t *testing.T) {
+	l := limiter(t, Config{Burst: 1})
+	l.Allow(epoch, "k")
+	if n := testing.AllocsPerRun(100, func() { l.Allow(epoch, "k") }); n > 0 {
+		t.Errorf("%v allocations a refusal, want 0", n)
+	}
+}
+
+func TestNewNamesTheFieldItCannotWorkWith(t *testing.T) {
+	for field, cfgs := range map[string][]Config{
+		"Burst":   {{Burst: -1}},
+		"Rate":    {{Rate: -1}, {Rate: math.NaN()}, {Rate: math.Inf(1)}},
+		"MaxKeys": {{MaxKeys: -1}},
+	} {
+		for _, cfg := range cfgs {
+			if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), field) {
+				t.Errorf("%+v: %v, want an error that names %s", cfg, err, field)
+			}
+		}
+	}
+}
+
+func BenchmarkAllow(b *testing.B) {
+	l := limiter(b, Config{Burst: math.MaxInt32, Rate: 1e6})
+	b.ReportAllocs()
+	for b.Loop() {
+		if !l.Allow(time.Now(), "k").Allowed {
+			b.Fatal("refused")
+		}
+	}
+}
+
+func BenchmarkRefuse(b *testing.B) {
+	l := limiter(b, Config{Burst: 1, Rate: 0.001})
+	l.Allow(time.Now(), "k")
+	b.ReportAllocs()
+	for b.Loop() {
+		if l.Allow(time.Now(), "k").Allowed {
+			b.Fatal("allowed")
+		}
+	}
+}

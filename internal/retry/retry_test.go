@@ -1,0 +1,249 @@
+package retry
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var errDown = errors.New("down")
+
+// retrier has the walkthrough's policy, and waits the whole ceiling.
+func retrier(t *testing.T, cfg Config) *Retrier {
+	t.Helper()
+	if cfg.Jitter == nil {
+		cfg.Jitter = func(ceiling time.Duration) time.Duration { return ceiling }
+	}
+	r, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// failing fails its first n calls with err, and counts them all.
+func failing(n int, err error) (fn func(context.Context) error, calls *int) {
+	calls = new(int)
+	return func(context.Context) error {
+		*calls++
+		if *calls <= n {
+			return err
+		}
+		return nil
+	}, calls
+}
+
+func TestCeilingsDoubleUpToTheCap(t *testing.T) {
+	r := retrier(t, Config{})
+	for n, want := range []time.Duration{100, 200, 400, 800, 1600, 2000, 2000} {
+		if got := r.Ceiling(n); got != want*time.Millisecond {
+			t.Errorf("ceiling %d = %v, want %v", n, got, want*time.Millisecond)
+		}
+	}
+}
+
+// Case 13.
+func TestCeilingsNeverOverflow(t *testing.T) {
+	const most = time.Duration(1<<63 - 1)
+	for _, cfg := range []Config{{}, {Base: 1, Cap: most}, {Base: most, Cap: most}, {Base: time.Hour, Cap: time.Second}} {
+		r := retrier(t, cfg)
+		for n := range 1001 {
+			c := r.Ceiling(n)
+			if c <= 0 || c > r.cfg.Cap {
+				t.Fatalf("%v cap %v: ceiling %d = %v, want in (0, cap]", cfg.Base, r.cfg.Cap, n, c)
+			}
+			if n > 0 && c < r.Ceiling(n-1) {
+				t.Fatalf("%v: ceiling %d = %v, below the one before", cfg.Base, n, c)
+			}
+		}
+	}
+}
+
+func TestFullJitterFillsTheWholeInterval(t *testing.T) {
+	const ceiling = 100 * time.Millisecond
+	var thirds [3]int
+	for range 3000 {
+		d := fullJitter(ceiling)
+		if d < 0 || d > ceiling {
+			t.Fatalf("jitter %v, want in [0, %v]", d, ceiling)
+		}
+		thirds[min(2, d*3/ceiling)]++
+	}
+	for i, n := range thirds {
+		if n < 800 { // 1000 expected; 800 is 7 standard deviations off
+			t.Errorf("third %d of the interval got %d of 3000 waits", i, n)
+		}
+	}
+	if d := fullJitter(0); d != 0 {
+		t.Errorf("jitter of a ceiling of 0 = %v", d)
+	}
+}
+
+func TestTransientErrorIsRetriedUntilSuccess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fn, calls := failing(2, errDown)
+		start := time.Now()
+		if err := retrier(t, Config{}).Do(t.Context(), nil, fn); err != nil {
+			t.Errorf("Do = %v", err)
+		}
+		if *calls != 3 {
+			t.Errorf("%d calls, want 3", *calls)
+		}
+		if took, want := time.Since(start), 300*time.Millisecond; took != want {
+			t.Errorf("took %v, want %v", took, want)
+		}
+	})
+}
+
+func TestPermanentErrorIsNotRetried(t *testing.T) {
+	fn, calls := failing(9, errDown)
+	r := retrier(t, Config{Transient: func(error) bool { return false }})
+	if err := r.Do(t.Context(), nil, fn); err != errDown {
+		t.Errorf("Do = %v, want %v", err, errDown)
+	}
+	if *calls != 1 {
+		t.Errorf("%d calls, want 1", *calls)
+	}
+}
+
+func TestGivesUpAfterItsAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fn, calls := failing(9, errDown)
+		if err := retrier(t, Config{}).Do(t.Context(), nil, fn); err != errDown {
+			t.Errorf("Do = %v, want %v", err, errDown)
+		}
+		if *calls != 4 {
+			t.Errorf("%d calls, want 4", *calls)
+		}
+	})
+}
+
+func TestOneAttemptNeverRetries(t *testing.T) {
+	fn, calls := failing(9, errDown)
+	if err := retrier(t, Config{Attempts: 1}).Do(t.Context(), nil, fn); err != errDown || *calls != 1 {
+		t.Errorf("Do = %v after %d calls, want %v after 1", err, *calls, errDown)
+	}
+}
+
+// Case 10.
+func TestNoAttemptWhenTheContextHasEnded(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	fn, calls := failing(0, nil)
+	if err := retrier(t, Config{}).Do(ctx, nil, fn); !errors.Is(err, context.Canceled) || *calls != 0 {
+		t.Errorf("Do = %v after %d calls, want %v after 0", err, *calls, context.Canceled)
+	}
+}
+
+// Case 9.
+func TestCancelEndsTheWaitAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(30*time.Millisecond, cancel)
+		fn, calls := failing(9, errDown)
+		start := time.Now()
+		err := retrier(t, Config{}).Do(ctx, nil, fn)
+		if !errors.Is(err, context.Canceled) || !errors.Is(err, errDown) {
+			t.Errorf("Do = %v, want both the cancellation and the last error", err)
+		}
+		if took := time.Since(start); took != 30*time.Millisecond || *calls != 1 {
+			t.Errorf("%d calls in %v, want 1 in 30ms", *calls, took)
+		}
+	})
+}
+
+func TestDeadline(t *testing.T) {
+	errLate := errors.New("too late")
+	// The first wait is 100 ms, so a second attempt needs more than that.
+	for _, tt := range []struct {
+		name    string
+		left    time.Duration
+		attempt time.Duration
+		calls   int
+		took    time.Duration
+		want    string
+	}{
+		{"a wait that reaches it is not begun", 100 * time.Millisecond, 0, 1, 0, "down"},
+		{"a wait that fits is", 100*time.Millisecond + 1, 0, 2, 100 * time.Millisecond, "down"},
+		{"an attempt that it ends names both", 250 * time.Millisecond, 80 * time.Millisecond, 2, 250 * time.Millisecond, "too late; last error: down"},
+		{"a first attempt that it ends has nothing else to name", 50 * time.Millisecond, 80 * time.Millisecond, 1, 50 * time.Millisecond, "too late"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeoutCause(t.Context(), tt.left, errLate)
+				defer cancel()
+				calls := 0
+				start := time.Now()
+				err := retrier(t, Config{}).Do(ctx, nil, func(ctx context.Context) error {
+					calls++
+					// The second attempt takes longer than is left.
+					if !sleep(ctx, tt.attempt*time.Duration(calls*calls)) {
+						return context.Cause(ctx)
+					}
+					return errDown
+				})
+				if err == nil || err.Error() != tt.want {
+					t.Errorf("Do = %v, want %v", err, tt.want)
+				}
+				if took := time.Since(start); calls != tt.calls || took != tt.took {
+					t.Errorf("%d calls in %v, want %d in %v", calls, took, tt.calls, tt.took)
+				}
+			})
+		})
+	}
+}
+
+type askingError time.Duration
+
+func (askingError) Error() string               { return "ask me later" }
+func (e askingError) RetryAfter() time.Duration { return time.Duration(e) }
+
+func TestWaitIsAddedToWhatTheErrorAsksFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fn, _ := failing(1, askingError(2*time.Second))
+		start := time.Now()
+		if err := retrier(t, Config{}).Do(t.Context(), nil, fn); err != nil {
+			t.Fatal(err)
+		}
+		if took, want := time.Since(start), 2100*time.Millisecond; took != want {
+			t.Errorf("took %v, want %v", took, want)
+		}
+	})
+}
+
+func TestStopEndsTheRetries(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		stopAfter int // calls of stop that report false
+		took      time.Duration
+	}{
+		{"before a wait", 0, 0},
+		{"after a wait", 1, 100 * time.Millisecond},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				asked := 0
+				stop := func() bool { asked++; return asked > tt.stopAfter }
+				fn, calls := failing(9, errDown)
+				start := time.Now()
+				if err := retrier(t, Config{}).Do(t.Context(), stop, fn); err != errDown {
+					t.Errorf("Do = %v, want %v", err, errDown)
+				}
+				if took := time.Since(start); *calls != 1 || took != tt.took {
+					t.Errorf("%d calls in %v, want 1 in %v", *calls, took, tt.took)
+				}
+			})
+		})
+	}
+}
+
+func TestNewNamesTheFieldItCannotWorkWith(t *testing.T) {
+	for field, cfg := range map[string]Config{"Attempts": {Attempts: -1}, "Base": {Base: -1}, "Cap": {Cap: -1}} {
+		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s negative: %v, want an error that names it", field, err)
+		}
+	}
+}
