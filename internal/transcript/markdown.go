@@ -1,0 +1,95 @@
+// Package transcript runs the shell sessions that stand in Markdown files, so
+// that nothing printed there was never printed.
+//
+// A block fenced as console holds commands, each on a line after "$ ", and what
+// they print. A block fenced as sh is for the reader alone.
+package transcript
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+)
+
+// Block is a fenced block of a file.
+type Block struct {
+	File  string
+	Line  int    // of the opening fence, from 1
+	Lang  string // what the fence says: console, sh, …
+	Lines []string
+}
+
+// Blocks returns the fenced blocks of a Markdown file, in order.
+func Blocks(file string) ([]Block, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var blocks []Block
+	var open *Block
+	for i, line := range strings.Split(string(text), "\n") {
+		lang, fence := strings.CutPrefix(line, "```")
+		switch {
+		case fence && open == nil:
+			open = &Block{File: file, Line: i + 1, Lang: lang}
+		case fence:
+			blocks = append(blocks, *open)
+			open = nil
+		case open != nil:
+			open.Lines = append(open.Lines, line)
+		}
+	}
+	if open != nil {
+		return nil, fmt.Errorf("%s:%d: the block is not closed", file, open.Line)
+	}
+	return blocks, nil
+}
+
+// Step is one command of a block and what it prints.
+type Step struct {
+	Line    int // of the command, from 1
+	Command string
+	Want    string // every line of it ends in a newline
+}
+
+// Steps splits a console block.
+func (b Block) Steps() ([]Step, error) {
+	var steps []Step
+	for i, line := range b.Lines {
+		at := b.Line + 1 + i
+		if command, ok := strings.CutPrefix(line, "$ "); ok {
+			steps = append(steps, Step{Line: at, Command: command})
+			continue
+		}
+		if len(steps) == 0 {
+			return nil, fmt.Errorf("%s:%d: output before the first command", b.File, at)
+		}
+		steps[len(steps)-1].Want += line + "\n"
+	}
+	return steps, nil
+}
+
+// Matches says whether got is what was to be printed: the same text, where … in
+// want stands for any run of characters within a line.
+func Matches(want, got string) bool {
+	pattern := strings.ReplaceAll(regexp.QuoteMeta(want), "…", ".*")
+	return regexp.MustCompile("^" + pattern + "$").MatchString(got)
+}
+
+// Update replaces a step's output in its file by what it printed. Steps before
+// it in the file must be updated after it, as lines move.
+func Update(file string, step Step, got string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	lines := strings.Split(string(text), "\n")
+	rest := lines[step.Line+strings.Count(step.Want, "\n"):]
+	if got != "" {
+		got = strings.TrimSuffix(got, "\n")
+		rest = append(strings.Split(got, "\n"), rest...)
+	}
+	lines = append(lines[:step.Line:step.Line], rest...)
+	return os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o644)
+}
