@@ -1,0 +1,109 @@
+package dependency
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+const (
+	maxAnswer = 8 << 20  // bytes; a longer answer is undecodable
+	maxDrain  = 64 << 10 // bytes read from a refused answer to reuse its connection
+)
+
+// Attempt is one request on the wire that has ended.
+type Attempt struct {
+	Outcome Outcome
+	Err     error // nil for OK
+	Took    time.Duration
+}
+
+// attempt makes one request and reads the whole answer.
+func (c *Client) attempt(ctx context.Context, url string) (body []byte, err error) {
+	start := time.Now()
+	defer func() {
+		c.onAttempt(ctx, Attempt{Outcome: outcomeOf(err), Err: err, Took: time.Since(start)})
+	}()
+
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, &Error{Outcome: Connection, Err: err}
+	}
+	// net/http sends a request again, unasked, when a reused connection breaks
+	// and there is no body, or one it can rewind. This body is empty and cannot
+	// be rewound; "identity" keeps it from leaving a trace on the wire.
+	req.Body = io.NopCloser(strings.NewReader(""))
+	req.TransferEncoding = []string{"identity"}
+	req.Header.Set("Accept", "application/json")
+
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, lost(ctx, err)
+	}
+	defer func() {
+		// A connection is reused only after its answer has been read. The
+		// attempt's timeout bounds this too.
+		_, _ = io.CopyN(io.Discard, resp.Body, maxDrain)
+		_ = resp.Body.Close()
+	}()
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return nil, refused(resp)
+	}
+	body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err != nil {
+		return nil, lost(ctx, fmt.Errorf("reading the answer: %w", err))
+	}
+	return body, decodable(body)
+}
+
+// lost is the error of an attempt that brought no answer: the cause that ended
+// its context, or a fault of the connection.
+func lost(ctx context.Context, err error) error {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, ErrTimeout):
+		return &Error{Outcome: Timeout, Err: cause}
+	case cause != nil:
+		return cause
+	}
+	// Callers know whom they called; the reason is what counts.
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	return &Error{Outcome: Connection, Err: err}
+}
+
+// refused is the error of an answer that is not a success.
+func refused(resp *http.Response) error {
+	e := &Error{Status: resp.StatusCode, Outcome: Undecodable}
+	switch {
+	case e.Status >= 500:
+		e.Outcome = Status5xx
+	case e.Status >= 400:
+		e.Outcome = Status4xx
+	}
+	e.Err = errors.New(strings.TrimSpace(fmt.Sprint(e.Status, " ", http.StatusText(e.Status))))
+	e.after = parseRetryAfter(resp.Header.Get("Retry-After"), time.Now())
+	return e
+}
+
+func decodable(body []byte) error {
+	var reason string
+	switch {
+	case len(body) == 0:
+		reason = "the answer is empty"
+	case len(body) > maxAnswer:
+		reason = fmt.Sprintf("the answer is longer than %d bytes", maxAnswer)
+	case !json.Valid(body):
+		reason = "the answer is not JSON"
+	default:
+		return nil
+	}
+	return &Error{Outcome: Undecodable, Err: errors.New(reason)}
+}

@@ -1,0 +1,133 @@
+// Package dependency calls one dependency over HTTP through four layers:
+// bulkhead, breaker, retry, timeout, in that order from the outside in.
+package dependency
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"example.com/storefront/internal/breaker"
+	"example.com/storefront/internal/bulkhead"
+	"example.com/storefront/internal/retry"
+)
+
+// Config describes a dependency.
+type Config struct {
+	Policy Policy
+	// Dial opens the connections. nil means a net.Dialer.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// OnAttempt is told each attempt when it has ended.
+	OnAttempt func(context.Context, Attempt)
+}
+
+// Client calls one dependency. It is safe for concurrent use.
+type Client struct {
+	policy    Policy
+	bulkhead  *bulkhead.Bulkhead
+	breaker   *breaker.Breaker
+	retry     *retry.Retrier
+	http      *http.Client
+	onAttempt func(context.Context, Attempt)
+
+	// The causes that end the contexts, made once.
+	timeout, deadline error
+}
+
+// New returns a Client, or an error that names the field it cannot work with.
+func New(cfg Config) (*Client, error) {
+	p := cfg.Policy
+	if p.Timeout <= 0 {
+		return nil, fmt.Errorf("dependency: Timeout is %v, must be positive", p.Timeout)
+	}
+	if p.Deadline <= 0 {
+		return nil, fmt.Errorf("dependency: Deadline is %v, must be positive", p.Deadline)
+	}
+	p.Breaker.Healthy, p.Breaker.Neutral = healthy, neutral
+	p.Retry.Transient = transient
+
+	bulkhead, err1 := bulkhead.New(p.Bulkhead)
+	breaker, err2 := breaker.New(p.Breaker)
+	retry, err3 := retry.New(p.Retry)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, err
+	}
+	if cfg.OnAttempt == nil {
+		cfg.OnAttempt = func(context.Context, Attempt) {}
+	}
+	return &Client{
+		policy:    p,
+		bulkhead:  bulkhead,
+		breaker:   breaker,
+		retry:     retry,
+		http:      newHTTPClient(bulkhead.Snapshot().Permits, cfg.Dial),
+		onAttempt: cfg.OnAttempt,
+		timeout:   fmt.Errorf("%w after %v", ErrTimeout, p.Timeout),
+		deadline:  fmt.Errorf("%w after %v", ErrDeadline, p.Deadline),
+	}, nil
+}
+
+// Get fetches url and returns its body, which is JSON. This is the nesting to
+// read:
+//
+//   - the bulkhead is outermost, so a call holds one permit from its first
+//     attempt to its last, the waits between them included;
+//   - the breaker is outside the retry, so it counts calls, not attempts, and an
+//     open one costs no attempt and no wait;
+//   - the timeout is innermost, so each attempt has its own.
+//
+// The error is bulkhead.ErrFull, a *breaker.OpenError, one that is ErrDeadline,
+// one that is context.Canceled when the caller went away, or an *Error.
+func (c *Client) Get(ctx context.Context, url string) (body []byte, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.policy.Deadline, c.deadline)
+	defer cancel()
+
+	err = c.bulkhead.Do(func() error {
+		return c.breaker.Do(func(opened func() bool) error {
+			return c.retry.Do(ctx, opened, func(ctx context.Context) error {
+				ctx, cancel := context.WithTimeoutCause(ctx, c.policy.Timeout, c.timeout)
+				defer cancel()
+
+				body, err = c.attempt(ctx, url)
+				return err
+			})
+		})
+	})
+	return body, err
+}
+
+// Snapshot is a client's layers at one moment. Taking it changes nothing.
+type Snapshot struct {
+	Bulkhead bulkhead.Snapshot
+	Breaker  breaker.Snapshot
+}
+
+// Snapshot reports the layers.
+func (c *Client) Snapshot() Snapshot {
+	return Snapshot{Bulkhead: c.bulkhead.Snapshot(), Breaker: c.breaker.Snapshot()}
+}
+
+// newHTTPClient is tuned for at most permits calls at once to one host.
+func newHTTPClient(permits int, dial func(context.Context, string, string) (net.Conn, error)) *http.Client {
+	if dial == nil {
+		dial = (&net.Dialer{}).DialContext
+	}
+	return &http.Client{
+		Transport: &http.Transport{
+			DialContext: dial,
+			// net/http keeps 2 idle connections a host by default: every call
+			// beyond two at once would open one and close it again.
+			MaxIdleConnsPerHost: permits,
+			// Shorter than a server waits, so that we do not send into a
+			// connection that is being closed.
+			IdleConnTimeout:        30 * time.Second,
+			MaxResponseHeaderBytes: 64 << 10,
+			DisableCompression:     true, // a few bytes of JSON
+			// No Proxy: a dependency is called directly.
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}

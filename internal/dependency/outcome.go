@@ -1,0 +1,92 @@
+package dependency
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+)
+
+var (
+	// ErrFailed is what every *Error is: errors.Is(err, ErrFailed).
+	ErrFailed = errors.New("call failed")
+	// ErrTimeout ended an attempt that may be repeated.
+	ErrTimeout = errors.New("attempt timed out")
+	// ErrDeadline ended a call for good, during an attempt or a wait.
+	ErrDeadline = errors.New("total deadline exceeded")
+)
+
+// Outcome says how an attempt ended.
+type Outcome string
+
+// The outcomes, as they are written everywhere.
+const (
+	OK          Outcome = "ok"
+	Status4xx   Outcome = "status_4xx"
+	Status5xx   Outcome = "status_5xx"
+	Timeout     Outcome = "timeout"     // ours: the attempt's, or the total deadline
+	Connection  Outcome = "connection"  // no whole answer came
+	Undecodable Outcome = "undecodable" // an answer came, and was no use
+	Cancelled   Outcome = "cancelled"   // the caller went away
+)
+
+// Error is an attempt that failed. Its text is the reason alone.
+type Error struct {
+	Outcome Outcome
+	Status  int // the answer's, 0 if there was none
+	Err     error
+	after   time.Duration
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Is reports that this is a failed call.
+func (e *Error) Is(target error) bool { return target == ErrFailed }
+
+// RetryAfter is how long the dependency asked to be left alone, 0 if it did not.
+func (e *Error) RetryAfter() time.Duration { return e.after }
+
+func outcomeOf(err error) Outcome {
+	var e *Error
+	switch {
+	case err == nil:
+		return OK
+	case errors.As(err, &e):
+		return e.Outcome
+	case errors.Is(err, ErrDeadline):
+		return Timeout
+	default:
+		return Cancelled
+	}
+}
+
+// neutral: a caller that went away says nothing about the dependency. The
+// DeadlineExceeded is the caller's; our own two have names of their own.
+func neutral(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// healthy: whoever answers 4xx has understood the request.
+func healthy(err error) bool {
+	return outcomeOf(err) == Status4xx
+}
+
+// transient says whether another attempt may help.
+func transient(err error) bool {
+	var e *Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Outcome {
+	case Timeout, Connection:
+		return true
+	}
+	switch e.Status {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
