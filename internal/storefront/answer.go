@@ -1,0 +1,176 @@
+package storefront
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"example.com/storefront/internal/breaker"
+	"example.com/storefront/internal/bulkhead"
+	"example.com/storefront/internal/dependency"
+	"example.com/storefront/internal/ratelimit"
+	"example.com/storefront/internal/shed"
+)
+
+const textType = "text/plain; charset=utf-8"
+
+// statusGone is what a caller that hung up is in the log; nothing is sent.
+const statusGone = 499
+
+var (
+	errNotFound = errors.New("no such route; try /checkout, /flaky, /limited or /slow")
+	errMethod   = errors.New("method not allowed")
+	errDraining = errors.New("draining")
+	errBad      = errors.New("bad request")
+)
+
+// answers maps errors to statuses: the first row that errors.Is decides, and
+// what is in no row is a fault of ours.
+var answers = []struct {
+	err    error
+	status int
+	hint   string // what to do next
+}{
+	{context.Canceled, statusGone, ""},
+	{errBad, http.StatusBadRequest, ""},
+	{errNotFound, http.StatusNotFound, ""},
+	{errMethod, http.StatusMethodNotAllowed, ""},
+	{ratelimit.ErrLimited, http.StatusTooManyRequests, "wait for the next token, or send another X-API-Key"},
+	{errDraining, http.StatusServiceUnavailable, "the server is stopping: ask another instance"},
+	{shed.ErrBusy, http.StatusServiceUnavailable, "wait until one of those at work is done"},
+	{bulkhead.ErrFull, http.StatusServiceUnavailable, "wait until one of the checkouts under way is done"},
+	{breaker.ErrOpen, http.StatusServiceUnavailable, "the dependency is left alone for now: wait for the next probe"},
+	{dependency.ErrDeadline, http.StatusGatewayTimeout, ""},
+	{dependency.ErrFailed, http.StatusBadGateway, ""},
+	{errNoAddress, http.StatusInternalServerError, ""},
+}
+
+// handle adapts a handler that returns an error instead of answering it.
+func (s *service) handle(h func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := h(w, r); err != nil {
+			s.fail(w, r, err)
+		}
+	}
+}
+
+// fail answers err: with the row's status and the error's own text, as one line
+// of text or as a problem (RFC 9457).
+func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
+	p := problem{Type: "about:blank", Status: http.StatusInternalServerError, Detail: "internal error"}
+	known := false
+	for _, a := range answers {
+		if known = errors.Is(err, a.err); known {
+			p.Status, p.Hint, p.Detail = a.status, a.hint, err.Error()
+			break
+		}
+	}
+	switch {
+	case !known:
+		s.log.ErrorContext(r.Context(), "internal error", "method", r.Method, "path", r.URL.Path, "err", err)
+	case p.Status == statusGone:
+		// Whoever closed only one direction must not take silence for a 200.
+		panic(http.ErrAbortHandler)
+	case p.Status == http.StatusTooManyRequests, p.Status == http.StatusServiceUnavailable:
+		p.RetryAfter = 1
+		var later *retryError
+		if errors.As(err, &later) {
+			p.RetryAfter = max(1, wholeSeconds(later.after))
+		}
+		w.Header().Set("Retry-After", strconv.Itoa(p.RetryAfter))
+	}
+	p.Title = http.StatusText(p.Status)
+	if p.Status == http.StatusTooManyRequests {
+		p.Type = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+	}
+
+	body, contentType := []byte(p.Detail), textType
+	if wantsProblem(r) {
+		body, _ = json.Marshal(p) // strings and numbers always encode
+		contentType = "application/problem+json"
+	}
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Add("Vary", "Accept")
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(body) // nobody is left to tell
+}
+
+// problem is an RFC 9457 problem.
+type problem struct {
+	Type       string `json:"type"`
+	Title      string `json:"title"`
+	Status     int    `json:"status"`
+	Detail     string `json:"detail"`
+	RetryAfter int    `json:"retry_after,omitempty"` // seconds
+	Hint       string `json:"hint,omitempty"`
+}
+
+// wantsProblem says whether the client names one of the JSON types in Accept
+// (RFC 9110, §12.5.1) with a weight above 0. A wildcard is no such wish.
+func wantsProblem(r *http.Request) bool {
+	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Accept"), ","), ",") {
+		name, params, err := mime.ParseMediaType(part)
+		if err != nil || name != "application/json" && name != "application/problem+json" {
+			continue
+		}
+		q, err := strconv.ParseFloat(params["q"], 64)
+		if params["q"] == "" || err == nil && q > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// retryError is an error that knows when to come back.
+type retryError struct {
+	error
+	after time.Duration
+}
+
+func (e *retryError) Unwrap() error { return e.error }
+
+func retryIn(after time.Duration, err error) error { return &retryError{err, after} }
+
+// wholeSeconds rounds up, so that whoever waits that long has waited enough.
+func wholeSeconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }
+
+// badRequest is a 400 with this text.
+type badRequest string
+
+func (e badRequest) Error() string      { return string(e) }
+func (badRequest) Is(target error) bool { return target == errBad }
+
+func notFound(http.ResponseWriter, *http.Request) error { return errNotFound }
+
+// methodNotAllowed sets Allow, which chi leaves out, by asking it for each
+// method. chi also sends unknown methods here, for any path.
+func methodNotAllowed(w http.ResponseWriter, r *http.Request) error {
+	rctx := chi.RouteContext(r.Context())
+	path := r.URL.RawPath
+	if path == "" {
+		path = r.URL.Path
+	}
+	var allow []string
+	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"} {
+		asked := method
+		if method == "HEAD" {
+			asked = "GET" // middleware.GetHead
+		}
+		if rctx.Routes.Match(chi.NewRouteContext(), asked, path) {
+			allow = append(allow, method)
+		}
+	}
+	if len(allow) == 0 {
+		return errNotFound
+	}
+	w.Header().Set("Allow", strings.Join(allow, ", "))
+	return errMethod
+}

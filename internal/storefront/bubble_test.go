@@ -1,0 +1,211 @@
+package storefront
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/storefront/internal/memnet"
+)
+
+// world is a whole service under a fake clock: Serve with its http.Server, a
+// client, and a network that joins them and any stand-in for a dependency.
+type world struct {
+	*testing.T
+	start   time.Time
+	network memnet.Network
+	client  *http.Client
+	log     syncBuffer
+	service *service // to look inside
+	stop    func()   // begins the drain
+	served  chan error
+	cleanup []func() error
+}
+
+const self = "http://127.0.0.1:3000"
+
+// inBubble runs test against a service with this config, and drains it.
+func inBubble(t *testing.T, cfg Config, test func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{T: t, start: time.Now(), served: make(chan error, 1)}
+		w.client = &http.Client{Transport: &http.Transport{DialContext: w.network.DialContext}}
+		if cfg.Log == nil {
+			cfg.Log = slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		}
+		ln, err := w.network.Listen("tcp", "127.0.0.1:3000")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.service, err = newService(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(context.Background())
+		w.stop = stop
+		go func() { w.served <- w.service.serve(ctx, ln) }()
+
+		test(w)
+
+		for _, close := range w.cleanup {
+			close()
+		}
+		w.client.CloseIdleConnections()
+		stop()
+		if err := <-w.served; err != nil && !errors.Is(err, ErrDrainTimeout) {
+			t.Errorf("Serve = %v", err)
+		}
+	})
+}
+
+// answer is what a test compares: the status and the body.
+type answer struct {
+	status int
+	body   string
+	header http.Header
+	closes bool // Connection: close
+}
+
+func (a answer) String() string { return fmt.Sprintf("%d %s", a.status, a.body) }
+
+// get asks for a path of the service, or a whole URL.
+func (w *world) get(target string, header ...string) answer {
+	w.Helper()
+	return w.send(w.Context(), http.MethodGet, target, header...)
+}
+
+// send makes a request with header lines like "X-API-Key: k1". Status 0 is a
+// request that got no answer; the body is the reason.
+func (w *world) send(ctx context.Context, method, target string, header ...string) answer {
+	w.Helper()
+	if strings.HasPrefix(target, "/") {
+		target = self + target
+	}
+	req, err := http.NewRequestWithContext(ctx, method, target, nil)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, line := range header {
+		name, value, _ := strings.Cut(line, ": ")
+		req.Header.Add(name, value)
+	}
+	resp, err := w.client.Do(req)
+	if err != nil {
+		return answer{body: err.Error()}
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		w.Errorf("%s %s: reading the answer: %v", method, target, err)
+	}
+	return answer{resp.StatusCode, string(body), resp.Header, resp.Close}
+}
+
+// begin sends a GET in the background.
+func (w *world) begin(ctx context.Context, target string) <-chan answer {
+	answers := make(chan answer, 1)
+	go func() { answers <- w.send(ctx, http.MethodGet, target) }()
+	synctest.Wait()
+	return answers
+}
+
+func (w *world) want(got answer, want string) {
+	w.Helper()
+	if got.String() != want {
+		w.Errorf("at %v: got %q, want %q", time.Since(w.start), got, want)
+	}
+}
+
+// standIn is a dependency of a test's own.
+type standIn struct {
+	requests, connections atomic.Int64
+}
+
+// dependency is where the service finds a stand-in: set Config.FlakyURL to it.
+const dependencyURL = "http://10.0.0.1:80/pay"
+
+// serveDependency serves a stand-in there until the test ends.
+func (w *world) serveDependency(h http.HandlerFunc) *standIn {
+	w.Helper()
+	ln, err := w.network.Listen("tcp", "10.0.0.1:80")
+	if err != nil {
+		w.Fatal(err)
+	}
+	d := &standIn{}
+	srv := &http.Server{
+		Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			d.requests.Add(1)
+			h(rw, r)
+		}),
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				d.connections.Add(1)
+			}
+		},
+	}
+	go srv.Serve(ln)
+	w.cleanup = append(w.cleanup, srv.Close)
+	return d
+}
+
+// status answers with a status and an empty body.
+func status(code int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+}
+
+// takes answers {} after a while, or nothing if the caller has left by then.
+func takes(d time.Duration) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-time.After(d):
+			io.WriteString(w, "{}")
+		case <-r.Context().Done():
+		}
+	}
+}
+
+// hang answers nothing until the caller has left.
+func hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+
+// step is one row of a timeline.
+type step struct {
+	at   time.Duration // since the start
+	get  string
+	want string
+}
+
+func (w *world) timeline(steps ...step) {
+	w.Helper()
+	for _, s := range steps {
+		time.Sleep(time.Until(w.start.Add(s.at)))
+		w.want(w.get(s.get), s.want)
+	}
+}
+
+type syncBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer // guarded by mu
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}

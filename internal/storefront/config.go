@@ -1,0 +1,145 @@
+package storefront
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"example.com/storefront/internal/dependency"
+)
+
+// Config is the whole service's. The zero value of a field means its default,
+// which the flag of the same purpose shows; the zero Config is the default
+// service.
+type Config struct {
+	// FlakyURL is what /checkout calls. Empty means the service's own /flaky,
+	// at the address that the request came in on, over plain HTTP.
+	FlakyURL string
+	// Flaky is how /checkout calls it.
+	Flaky dependency.Policy
+	// LimitBurst is how many tokens a bucket of /limited holds.
+	LimitBurst int
+	// LimitRate is how many tokens a second flow into it.
+	LimitRate float64
+	// SlowPermits is how many requests /slow works on at once.
+	SlowPermits int
+	// SlowWork is how long it works on each.
+	SlowWork time.Duration
+	// DrainTimeout bounds how long Serve waits for accepted work at its end.
+	DrainTimeout time.Duration
+	// Log gets transitions as WARN and INFO, requests and attempts as DEBUG.
+	// nil means slog.Default().
+	Log *slog.Logger
+}
+
+// setting is one field of Config as the world sees it: a flag, a default and a
+// range. Every use of the three reads the same row.
+type setting struct {
+	name  string
+	bind  func(*flag.FlagSet) // as a flag, set to the default
+	fill  func()              // zero becomes the default
+	check func() error
+}
+
+// settings has one row a field.
+func (c *Config) settings() []setting {
+	flaky := policies["flaky"]
+	const long, many = time.Hour, 1_000_000
+	return []setting{
+		address("flaky-url", &c.FlakyURL, "`url` that /checkout calls instead of this service's /flaky"),
+		within("checkout-deadline", &c.Flaky.Deadline, flaky.Deadline, time.Millisecond, long, "total time for a checkout: attempts and waits"),
+		within("attempt-timeout", &c.Flaky.Timeout, flaky.Timeout, time.Millisecond, long, "time for one attempt"),
+		within("retry-attempts", &c.Flaky.Retry.Attempts, flaky.Retry.Attempts, 1, 100, "attempts a call, the first one included"),
+		within("retry-base", &c.Flaky.Retry.Base, flaky.Retry.Base, time.Microsecond, long, "ceiling of the first wait; each further one is twice that"),
+		within("retry-cap", &c.Flaky.Retry.Cap, flaky.Retry.Cap, time.Microsecond, long, "highest ceiling of a wait"),
+		within("bulkhead", &c.Flaky.Bulkhead.Permits, flaky.Bulkhead.Permits, 1, many, "permits: checkouts at once"),
+		within("breaker-failures", &c.Flaky.Breaker.Failures, flaky.Breaker.Failures, 1, many, "failed calls in a row that open the breaker"),
+		within("breaker-cooldown", &c.Flaky.Breaker.Cooldown, flaky.Breaker.Cooldown, time.Millisecond, long, "how long it stays open before it probes"),
+		within("breaker-probes", &c.Flaky.Breaker.Probes, flaky.Breaker.Probes, 1, many, "probes that must succeed to close it"),
+		within("limit-burst", &c.LimitBurst, 3, 1, many, "tokens a bucket holds"),
+		within("limit-rate", &c.LimitRate, 1, 0.001, many, "tokens a second that flow into each bucket"),
+		within("slow-permits", &c.SlowPermits, 2, 1, many, "requests that /slow works on at once"),
+		within("slow-work", &c.SlowWork, 2*time.Second, time.Millisecond, long, "how long it works on each"),
+		within("drain-timeout", &c.DrainTimeout, 10*time.Second, time.Millisecond, long, "how long to wait for accepted work at the end"),
+	}
+}
+
+// Flags adds the fields to fs as flags, each set to its default.
+func (c *Config) Flags(fs *flag.FlagSet) {
+	for _, s := range c.settings() {
+		s.bind(fs)
+	}
+}
+
+// Validate returns an error that names, by its flag, every field out of range.
+// A zero is out of range here where it could not be told from unset.
+func (c *Config) Validate() error {
+	var errs []error
+	for _, s := range c.settings() {
+		if err := s.check(); err != nil {
+			errs = append(errs, fmt.Errorf("-%s: %w", s.name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// withDefaults is c with its zero fields filled.
+func (c Config) withDefaults() Config {
+	for _, s := range c.settings() {
+		s.fill()
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	return c
+}
+
+// within is a number from lo to hi.
+func within[T int | float64 | time.Duration](name string, field *T, value, lo, hi T, usage string) setting {
+	return setting{
+		name: name,
+		bind: func(fs *flag.FlagSet) {
+			switch p := any(field).(type) {
+			case *int:
+				fs.IntVar(p, name, any(value).(int), usage)
+			case *float64:
+				fs.Float64Var(p, name, any(value).(float64), usage)
+			case *time.Duration:
+				fs.DurationVar(p, name, any(value).(time.Duration), usage)
+			}
+		},
+		fill: func() {
+			if *field == 0 {
+				*field = value
+			}
+		},
+		check: func() error {
+			if *field >= lo && *field <= hi { // NaN is neither
+				return nil
+			}
+			return fmt.Errorf("%v is out of range, %v to %v", *field, lo, hi)
+		},
+	}
+}
+
+// address is an http URL, or empty.
+func address(name string, field *string, usage string) setting {
+	return setting{
+		name: name,
+		bind: func(fs *flag.FlagSet) { fs.StringVar(field, name, "", usage) },
+		fill: func() {},
+		check: func() error {
+			u, err := url.Parse(*field)
+			switch {
+			case *field == "":
+				return nil
+			case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
+				return fmt.Errorf("%q is not a URL like http://127.0.0.1:3001/flaky", *field)
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,180 @@
+package storefront
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/storefront/internal/retry"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// drained is what Serve returned, and how long that took.
+func (w *world) drained(since time.Time) (time.Duration, error) {
+	err := <-w.served
+	w.served <- err
+	return time.Since(since), err
+}
+
+// Case 35.
+func TestDrainFinishesAcceptedWorkAndRefusesNew(t *testing.T) {
+	inBubble(t, Config{}, func(w *world) {
+		accepted := w.begin(w.Context(), "/slow")
+		time.Sleep(time.Second)
+		w.stop()
+		synctest.Wait()
+
+		w.want(w.get("/readyz"), "503 draining")
+		w.want(w.get("/healthz"), "200 ok")
+		for _, path := range []string{"/checkout", "/limited", "/slow"} {
+			got := w.get(path)
+			w.want(got, "503 draining")
+			if !got.closes || got.header.Get("Retry-After") != "1" {
+				w.Errorf("%s: %v, want Connection: close and Retry-After: 1", path, got.header)
+			}
+		}
+		w.want(<-accepted, "200 done")
+		if _, err := w.drained(w.start); err != nil {
+			w.Errorf("Serve = %v", err)
+		}
+		w.want(w.get("/healthz"), `0 Get "http://127.0.0.1:3000/healthz": dial tcp 127.0.0.1:3000: connect: connection refused`)
+	})
+}
+
+// Case 39: the listener must still be there for the service's own calls.
+func TestDrainWaitsForACheckoutBetweenAttempts(t *testing.T) {
+	cfg := Config{}
+	cfg.Flaky.Retry = retry.Config{Jitter: func(time.Duration) time.Duration { return time.Second }}
+	inBubble(t, cfg, func(w *world) {
+		checkout := w.begin(w.Context(), "/checkout")
+		w.stop()
+		w.want(<-checkout, `200 {"call":3}`)
+		if took := time.Since(w.start); took != 2*time.Second {
+			w.Errorf("took %v, want 2s", took)
+		}
+		if _, err := w.drained(w.start); err != nil {
+			w.Errorf("Serve = %v", err)
+		}
+	})
+}
+
+func TestDrainCutsOffWhatIsStuck(t *testing.T) {
+	inBubble(t, Config{SlowWork: time.Hour}, func(w *world) {
+		stuck := w.begin(w.Context(), "/slow")
+		w.stop()
+		if got := <-stuck; got.status != 0 {
+			w.Errorf("got %v, want no answer", got)
+		}
+		took, err := w.drained(w.start)
+		if !errors.Is(err, ErrDrainTimeout) || took < 10*time.Second || took > 11*time.Second {
+			w.Errorf("Serve = %v after %v, want %v after 10s", err, took, ErrDrainTimeout)
+		}
+	})
+}
+
+// Clients that say nothing, or stop in the middle, do not hold up the end.
+func TestDrainDoesNotWaitForSilence(t *testing.T) {
+	for name, said := range map[string]string{
+		"a silent connection": "",
+		"a half-sent request": "GET /slow HTTP/1.1\r\nHost: x",
+		"an idle connection":  "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, Config{}, func(w *world) {
+				conn := w.dial()
+				go conn.Write([]byte(said))
+				go drop(conn)
+				time.Sleep(2 * time.Second)
+				accepted := w.begin(w.Context(), "/slow")
+				stopped := time.Now()
+				w.stop()
+				w.want(<-accepted, "200 done")
+				took, err := w.drained(stopped)
+				if err != nil || took > 3*time.Second+time.Millisecond {
+					w.Errorf("Serve = %v after %v, want nil within a second of the last answer", err, took)
+				}
+			})
+		})
+	}
+}
+
+func TestDrainClosesSilentConnectionsAtOnce(t *testing.T) {
+	inBubble(t, Config{}, func(w *world) {
+		conn := w.dial()
+		time.Sleep(2 * time.Second)
+		accepted := w.begin(w.Context(), "/slow")
+		w.stop()
+		stopped := time.Now()
+		drop(conn) // returns when the server has closed
+		if took := time.Since(stopped); took != 0 {
+			w.Errorf("closed after %v, want at once", took)
+		}
+		w.want(<-accepted, "200 done")
+	})
+}
+
+func TestSlowHeadersAreCutOff(t *testing.T) {
+	inBubble(t, Config{}, func(w *world) {
+		conn := w.dial()
+		go conn.Write([]byte("GET /slow HTTP/1.1\r\nHost: x"))
+		drop(conn)
+		if took := time.Since(w.start); took != 5*time.Second {
+			w.Errorf("cut off after %v, want 5s", took)
+		}
+	})
+}
+
+// Whatever a client sends, the log stays one record a line.
+func TestLogIsOneRecordALine(t *testing.T) {
+	inBubble(t, Config{}, func(w *world) {
+		w.send(w.Context(), "GET", "/nope%0Alevel=ERROR%20msg=forged", "X-API-Key: k1")
+		w.send(w.Context(), "GET", "/limited", "X-API-Key: a b")
+		conn := w.dial()
+		go conn.Write([]byte("rubbish\r\nlevel=ERROR msg=forged\r\n\r\n"))
+		drop(conn)
+		for line := range strings.Lines(w.log.String()) {
+			if !strings.HasPrefix(line, "time=") {
+				w.Errorf("line %q", line)
+			}
+		}
+	})
+}
+
+func TestServeReportsWhatMadeItImpossible(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.Close()
+	if err := Serve(context.Background(), ln, Config{Log: quiet}); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Serve on a closed listener = %v", err)
+	}
+	if err := Serve(context.Background(), ln, Config{SlowPermits: -1}); err == nil || !strings.Contains(err.Error(), "-slow-permits") {
+		t.Errorf("Serve with a bad config = %v", err)
+	}
+}
+
+func (w *world) dial() net.Conn {
+	conn, err := w.network.DialContext(w.Context(), "tcp", "127.0.0.1:3000")
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.cleanup = append(w.cleanup, conn.Close)
+	return conn
+}
+
+// drop reads until the other side closes.
+func drop(conn net.Conn) {
+	buf := make([]byte, 1024)
+	for {
+		if _, err := conn.Read(buf); err != nil {
+			return
+		}
+	}
+}

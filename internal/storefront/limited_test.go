@@ -1,0 +1,139 @@
+package storefront
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestLimitedTimeline(t *testing.T) {
+	inBubble(t, Config{}, func(w *world) {
+		for _, row := range []struct {
+			at                        time.Duration
+			key, want, left, retryFor string
+		}{
+			{0, "k1", "200 ok", "2", ""},
+			{0, "k1", "200 ok", "1", ""},
+			{0, "k1", "200 ok", "0", ""},
+			{0, "k1", "429 rate limit exceeded", "0", "1"},
+			{0, "k2", "200 ok", "2", ""},
+			{0, "", "200 ok", "2", ""},
+			{time.Second - 2, "k1", "429 rate limit exceeded", "0", "1"},
+			{time.Second, "k1", "200 ok", "0", ""}, // as Retry-After said
+			{time.Second, "k1", "429 rate limit exceeded", "0", "1"},
+		} {
+			time.Sleep(time.Until(w.start.Add(row.at)))
+			var header []string
+			if row.key != "" {
+				header = []string{"X-API-Key: " + row.key}
+			}
+			got := w.get("/limited", header...)
+			w.want(got, row.want)
+			for name, want := range map[string]string{
+				"RateLimit-Policy": `"default";q=3;w=3`,
+				"RateLimit":        fmt.Sprintf(`"default";r=%s;t=1`, row.left),
+				"Retry-After":      row.retryFor,
+				"Cache-Control":    "no-store",
+			} {
+				if got := got.header.Get(name); got != want {
+					w.Errorf("at %v, key %q: %s %q, want %q", row.at, row.key, name, got, want)
+				}
+			}
+		}
+	})
+}
+
+// Case 20.
+func TestNothingButTheKeyChoosesTheBucket(t *testing.T) {
+	inBubble(t, Config{}, func(w *world) {
+		served := 0
+		for i := range 100 {
+			ip := fmt.Sprint("10.0.0.", i)
+			got := w.get("/limited?i="+ip, "X-API-Key: k1", "X-Forwarded-For: "+ip, "X-Real-Ip: "+ip,
+				"Forwarded: for="+ip, "User-Agent: "+ip, "Cookie: id="+ip)
+			if got.status == 200 {
+				served++
+			}
+		}
+		if served != 3 {
+			w.Errorf("%d of 100 served, want 3", served)
+		}
+	})
+}
+
+// Case 24.
+func TestParallelRequestsOnOneKey(t *testing.T) {
+	inBubble(t, Config{LimitBurst: 10}, func(w *world) {
+		var mu sync.Mutex
+		got := map[int]int{}
+		var all sync.WaitGroup
+		for range 500 {
+			all.Go(func() {
+				a := w.get("/limited", "X-API-Key: k1")
+				mu.Lock()
+				defer mu.Unlock()
+				got[a.status]++
+			})
+		}
+		all.Wait()
+		if got[200] != 10 || got[429] != 490 {
+			w.Errorf("%v, want 10 served and 490 refused", got)
+		}
+	})
+}
+
+func TestKeys(t *testing.T) {
+	const size, ascii, once = "400 X-API-Key: must be 1 to 128 characters long",
+		"400 X-API-Key: must be visible ASCII characters only", "400 X-API-Key: sent more than once"
+	for _, tt := range []struct {
+		name string
+		keys []string
+		want string
+	}{
+		{"none", nil, "200 ok"},
+		{"shortest", []string{"k"}, "200 ok"},
+		{"longest", []string{strings.Repeat("k", 128)}, "200 ok"},
+		{"first and last visible", []string{"!~"}, "200 ok"},
+		{"empty", []string{""}, size},
+		{"too long", []string{strings.Repeat("k", 129)}, size},
+		{"a space", []string{"a b"}, ascii},
+		{"a tab", []string{"a\tb"}, ascii},
+		{"not ASCII", []string{"kä"}, ascii},
+		{"two", []string{"a", "b"}, once},
+		{"the same twice", []string{"a", "a"}, once},
+		{"large enough to fill the header", []string{strings.Repeat("k", 32<<10)}, "431 431 Request Header Fields Too Large"}, // case 32
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, Config{}, func(w *world) {
+				var header []string
+				for _, k := range tt.keys {
+					header = append(header, "X-API-Key: "+k)
+				}
+				got := w.get("/limited", header...)
+				w.want(got, tt.want)
+				stored := w.service.limiter.Keys()
+				if (got.status == http.StatusOK) != (stored == 1) {
+					w.Errorf("%d keys stored", stored)
+				}
+			})
+		})
+	}
+}
+
+func FuzzAPIKey(f *testing.F) {
+	for _, seed := range []string{"", "k1", "a b", "kä", "\x7f", strings.Repeat("k", 129)} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, value string) {
+		r := &http.Request{Header: http.Header{"X-Api-Key": {value}}}
+		key, err := apiKey(r)
+		visible := len(value) >= 1 && len(value) <= 128 &&
+			strings.IndexFunc(value, func(c rune) bool { return c <= ' ' || c >= 0x7f }) < 0
+		if visible != (err == nil) || visible && key != value {
+			t.Errorf("key %q: got %q, %v", value, key, err)
+		}
+	})
+}

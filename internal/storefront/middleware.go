@@ -1,0 +1,81 @@
+package storefront
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+
+	"example.com/storefront/internal/breaker"
+	"example.com/storefront/internal/dependency"
+)
+
+// logRequests writes a line a request, at DEBUG: an ordinary answer is not
+// worth one by default.
+func (s *service) logRequests(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		ww := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
+		defer func() {
+			if !s.log.Enabled(r.Context(), slog.LevelDebug) {
+				return
+			}
+			status := ww.Status()
+			if status == 0 {
+				status = statusGone
+			}
+			s.log.DebugContext(r.Context(), "request", "method", r.Method,
+				"route", chi.RouteContext(r.Context()).RoutePattern(), "code", status, "took", time.Since(start))
+		}()
+		next.ServeHTTP(ww, r)
+	})
+}
+
+// recoverPanics turns a panic into a 500 and a line in the log. What has begun
+// to be answered is cut off instead: half an answer must not look whole.
+func (s *service) recoverPanics(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			p := recover()
+			if p == nil {
+				return
+			}
+			if p == http.ErrAbortHandler {
+				panic(p)
+			}
+			err := fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			if ww, ok := w.(middleware.WrapResponseWriter); ok && ww.Status() != 0 {
+				s.log.ErrorContext(r.Context(), "answer cut off", "path", r.URL.Path, "err", err)
+				panic(http.ErrAbortHandler)
+			}
+			s.fail(w, r, err)
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// noStore: every answer of a business route is one of a kind.
+func noStore(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// logTransition: to open is worth a warning.
+func (s *service) logTransition(name string, t breaker.Transition) {
+	level := slog.LevelInfo
+	if t.To == breaker.Open {
+		level = slog.LevelWarn
+	}
+	s.log.Log(context.Background(), level, "breaker transition", "dependency", name, "from", t.From, "to", t.To)
+}
+
+func (s *service) logAttempt(ctx context.Context, name string, a dependency.Attempt) {
+	s.log.DebugContext(ctx, "attempt", "dependency", name, "outcome", a.Outcome, "err", a.Err, "took", a.Took)
+}

@@ -1,0 +1,203 @@
+package storefront
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/go-chi/chi/v5"
+)
+
+// Case 31.
+func TestMethods(t *testing.T) {
+	const noRoute = "404 no such route; try /checkout, /flaky, /limited or /slow"
+	inBubble(t, Config{}, func(w *world) {
+		for _, path := range []string{"/checkout", "/flaky", "/limited", "/slow", "/healthz", "/readyz"} {
+			get := w.get(path)
+			for path == "/flaky" && get.status != 200 {
+				get = w.get(path)
+			}
+			head := w.send(w.Context(), "HEAD", path)
+			for path == "/flaky" && head.status != 200 {
+				head = w.send(w.Context(), "HEAD", path)
+			}
+			if head.status != 200 || head.body != "" || head.header.Get("Content-Type") != get.header.Get("Content-Type") {
+				w.Errorf("HEAD %s: %v %v, want as GET without the body", path, head, head.header)
+			}
+			for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"} {
+				got := w.send(w.Context(), method, path)
+				w.want(got, "405 method not allowed")
+				if allow := got.header.Get("Allow"); allow != "GET, HEAD" {
+					w.Errorf("%s %s: Allow %q", method, path, allow)
+				}
+			}
+		}
+		for _, path := range []string{"/", "/nope", "/checkout/", "/Checkout", "//slow", "/flaky/%2f"} {
+			for _, method := range []string{"GET", "POST", "BREW"} {
+				got := w.send(w.Context(), method, path)
+				w.want(got, noRoute)
+				if allow := got.header.Get("Allow"); allow != "" {
+					w.Errorf("%s %s: Allow %q for no route", method, path, allow)
+				}
+			}
+		}
+	})
+}
+
+func TestContentTypes(t *testing.T) {
+	inBubble(t, Config{}, func(w *world) {
+		for path, want := range map[string]string{
+			"/checkout": "application/json",
+			"/limited":  "text/plain; charset=utf-8",
+			"/slow":     "text/plain; charset=utf-8",
+			"/nope":     "text/plain; charset=utf-8",
+		} {
+			got := w.get(path)
+			if got := got.header.Get("Content-Type"); got != want {
+				w.Errorf("%s: Content-Type %q, want %q", path, got, want)
+			}
+			if got := got.header.Get("Cache-Control"); path != "/nope" && got != "no-store" {
+				w.Errorf("%s: Cache-Control %q, want no-store", path, got)
+			}
+		}
+	})
+}
+
+func TestErrorsAreProblemsForThoseWhoAskForJSON(t *testing.T) {
+	inBubble(t, Config{LimitBurst: 1, FlakyURL: "http://127.0.0.1:1"}, func(w *world) {
+		w.get("/limited")
+		for _, tt := range []struct{ path, want string }{
+			{"/limited", `429 {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",` +
+				`"title":"Too Many Requests","status":429,"detail":"rate limit exceeded","retry_after":1,` +
+				`"hint":"wait for the next token, or send another X-API-Key"}`},
+			{"/checkout", `502 {"type":"about:blank","title":"Bad Gateway","status":502,` +
+				`"detail":"payment failed: dial tcp 127.0.0.1:1: connect: connection refused"}`},
+			{"/nope", `404 {"type":"about:blank","title":"Not Found","status":404,` +
+				`"detail":"no such route; try /checkout, /flaky, /limited or /slow"}`},
+		} {
+			got := w.get(tt.path, "Accept: application/json")
+			w.want(got, tt.want)
+			if got.header.Get("Content-Type") != "application/problem+json" || got.header.Get("Vary") != "Accept" {
+				w.Errorf("%s: %v", tt.path, got.header)
+			}
+			if !json.Valid([]byte(got.body)) {
+				w.Errorf("%s: not JSON", tt.path)
+			}
+		}
+		w.want(w.get("/flaky", "Accept: application/json"), "503 ") // simulators answer as themselves
+	})
+}
+
+func TestWhoAsksForJSON(t *testing.T) {
+	for accept, want := range map[string]bool{
+		"":                                   false,
+		"*/*":                                false,
+		"application/*":                      false,
+		"text/plain":                         false,
+		"application/json":                   true,
+		"application/problem+json":           true,
+		"Application/JSON":                   true,
+		"text/plain, application/json;q=0.5": true,
+		"application/json, text/plain, */*":  true,
+		"application/json;q=0":               false,
+		"application/json;q=0.000":           false,
+		"application/json;q=x":               false,
+		"application/jsonx":                  false,
+		"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8": false,
+		",;,": false,
+	} {
+		r := &http.Request{Header: http.Header{"Accept": {accept}}}
+		if got := wantsProblem(r); got != want {
+			t.Errorf("Accept %q: %v, want %v", accept, got, want)
+		}
+	}
+}
+
+// Every error of the table, bare and wrapped, gets the table's status and,
+// where something is refused for now, a Retry-After (case 28).
+func TestErrorTable(t *testing.T) {
+	s, err := newService(Config{Log: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[error]bool{}
+	for _, row := range answers {
+		if seen[row.err] {
+			t.Errorf("%v stands twice", row.err)
+		}
+		seen[row.err] = true
+		if row.err == context.Canceled {
+			continue // not answered
+		}
+		for _, err := range []error{row.err, fmt.Errorf("wrapped: %w", row.err)} {
+			rec := httptest.NewRecorder()
+			s.fail(rec, httptest.NewRequest("GET", "/", nil), err)
+			if rec.Code != row.status || rec.Body.String() != err.Error() {
+				t.Errorf("%v: %d %q, want %d", err, rec.Code, rec.Body, row.status)
+			}
+			refusal := row.status == 429 || row.status == 503
+			if got := rec.Header().Get("Retry-After"); (got == "1") != refusal {
+				t.Errorf("%v: Retry-After %q", err, got)
+			}
+		}
+	}
+	rec := httptest.NewRecorder()
+	s.fail(rec, httptest.NewRequest("GET", "/", nil), errors.New("a secret"))
+	if rec.Code != 500 || rec.Body.String() != "internal error" {
+		t.Errorf("unknown error: %d %q", rec.Code, rec.Body)
+	}
+}
+
+func TestHungUpCallersGetNoAnswer(t *testing.T) {
+	s, err := newService(Config{Log: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := httptest.NewRecorder()
+	defer func() {
+		if p := recover(); p != http.ErrAbortHandler || rec.Body.Len() > 0 {
+			t.Errorf("recovered %v after %q, want an abort", p, rec.Body)
+		}
+	}()
+	s.fail(rec, httptest.NewRequest("GET", "/", nil), fmt.Errorf("gone: %w", context.Canceled))
+}
+
+// The README lists the routes that there are.
+func TestReadmeListsEveryRoute(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([A-Z]+ /[^`]*)` \\|").FindAllSubmatch(readme, -1) {
+		listed[string(m[1])] = true
+	}
+	s, err := newService(Config{Log: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = chi.Walk(s.Handler.(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		line := method + " " + route
+		if !listed[line] {
+			t.Errorf("README does not list %s", line)
+		}
+		delete(listed, line)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range listed {
+		t.Errorf("README lists %s, which there is not", line)
+	}
+	if strings.Count(string(readme), "| `GET /checkout` |") != 1 {
+		t.Error("README lists no routes as this test reads them")
+	}
+}

@@ -1,0 +1,113 @@
+package storefront
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// ErrDrainTimeout is returned by Serve when accepted work had to be cut off.
+var ErrDrainTimeout = errors.New("drain ran out of time")
+
+// Serve runs the service on ln until ctx ends, then drains it: /readyz fails,
+// new work gets 503, and the listener stays open until the accepted work has
+// ended, because that work still calls the simulators behind it. It returns nil
+// after a clean drain, ErrDrainTimeout after cfg.DrainTimeout, or what made
+// serving impossible. It closes ln.
+func Serve(ctx context.Context, ln net.Listener, cfg Config) error {
+	s, err := newService(cfg)
+	if err != nil {
+		return errors.Join(err, ln.Close())
+	}
+	return s.serve(ctx, ln)
+}
+
+func (s *service) serve(ctx context.Context, ln net.Listener) error {
+	// Both deadlines run from a request's first byte and must outlast the
+	// longest work: a write deadline that passes earlier sends an empty reply,
+	// a read deadline cancels the request's context.
+	longest := max(s.cfg.SlowWork, s.cfg.Flaky.Deadline) + 10*time.Second
+	var silent silentConns
+	srv := &http.Server{
+		Handler:           s,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       longest,
+		WriteTimeout:      longest,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ConnState:         silent.track,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	group.Go(func() error {
+		<-ctx.Done()
+		return s.shutdown(srv, &silent)
+	})
+	return group.Wait()
+}
+
+// shutdown waits for the accepted work, then closes everything.
+func (s *service) shutdown(srv *http.Server, silent *silentConns) error {
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.DrainTimeout)
+	defer cancel()
+	s.drain.begin()
+	silent.closeOlder(time.Second) // a younger one may be a call of our own
+	drained := s.drain.wait(ctx)
+
+	// The work is done; its last answers may still be on their way out. What
+	// then remains is half-sent requests and answers that nobody reads.
+	silent.closeOlder(0)
+	ctx, cancel = context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if srv.Shutdown(ctx) != nil {
+		_ = srv.Close() // its error is the listener's, which Shutdown closed
+	}
+	if drained != nil {
+		return fmt.Errorf("%w after %v", ErrDrainTimeout, s.cfg.DrainTimeout)
+	}
+	return nil
+}
+
+// silentConns are the connections that have not sent a request. Shutdown would
+// wait 5 s for each of them.
+type silentConns struct {
+	mu    sync.Mutex
+	since map[net.Conn]time.Time // guarded by mu
+}
+
+// track is an http.Server's ConnState.
+func (s *silentConns) track(c net.Conn, state http.ConnState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if state != http.StateNew {
+		delete(s.since, c)
+		return
+	}
+	if s.since == nil {
+		s.since = map[net.Conn]time.Time{}
+	}
+	s.since[c] = time.Now()
+}
+
+func (s *silentConns) closeOlder(age time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c, since := range s.since {
+		if time.Since(since) >= age {
+			_ = c.Close() // nothing was said on it
+		}
+	}
+}
