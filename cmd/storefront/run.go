@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"syscall"
+
+	"example.com/storefront/internal/storefront"
+)
+
+// Exit codes.
+const (
+	exitOK    = 0 // a clean drain, or what was asked for was printed
+	exitError = 1 // a runtime error, a drain that ran out of time, a second signal
+	exitUsage = 2 // bad flags or environment
+)
+
+// process is the program with all that it takes from outside, so that tests can
+// run the whole of it.
+type process struct {
+	args           []string
+	getenv         func(string) string
+	listen         func(network, address string) (net.Listener, error)
+	signals        <-chan os.Signal
+	stdout, stderr io.Writer
+}
+
+// run returns the exit code.
+func (p process) run() int {
+	opts, err := parse(p.args, p.getenv)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		usage(p.stdout)
+		return exitOK
+	case err != nil:
+		fmt.Fprintf(p.stderr, "%v\nstorefront -h shows the flags\n", err)
+		return exitUsage
+	case opts.version:
+		fmt.Fprintln(p.stdout, "storefront", version(), runtime.Version())
+		return exitOK
+	}
+	if err := p.serve(opts); err != nil {
+		fmt.Fprintln(p.stderr, "storefront:", err)
+		return exitError
+	}
+	return exitOK
+}
+
+var errSecondSignal = errors.New("second signal: stopped without draining")
+
+// serve listens, says where, and runs the service until a signal has drained it.
+func (p process) serve(opts options) error {
+	ln, err := p.listen("tcp", opts.addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%s is in use: stop what runs there, or try -addr 127.0.0.1:0 for a free port", opts.addr)
+	}
+	if err != nil {
+		return err
+	}
+	opts.service.Log = opts.logger(p.stderr)
+
+	ctx, drain := context.WithCancel(context.Background())
+	defer drain()
+	done := make(chan error, 1)
+	go func() { done <- storefront.Serve(ctx, ln, opts.service) }()
+	fmt.Fprintf(p.stdout, "storefront listens on %s\n", url(ln.Addr()))
+
+	select {
+	case err := <-done:
+		return err
+	case s := <-p.signals:
+		opts.service.Log.Info("draining", "signal", s, "timeout", opts.service.DrainTimeout)
+		drain()
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-p.signals:
+		return errSecondSignal
+	}
+}
+
+func (o options) logger(w io.Writer) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: o.logLevel}
+	if o.logFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, opts))
+	}
+	return slog.New(slog.NewTextHandler(w, opts))
+}
+
+// url is where a browser on this machine finds addr.
+func url(addr net.Addr) string {
+	host, port, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return addr.String()
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}
+
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}
