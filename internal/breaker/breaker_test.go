@@ -245,7 +245,7 @@ func TestSnapshotChangesNothing(t *testing.T) {
 		if got := b.Snapshot(); got != want {
 			t.Errorf("at the end of the cool-down: %+v, want %+v", got, want)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		want.ProbeDue = true
 		for range 3600 {
 			if got := b.Snapshot(); got != want {
@@ -349,7 +349,7 @@ func TestZeroConfigMeansFiveFailuresThirtySecondsTwoProbes(t *testing.T) {
 		if err := call(b, nil); !errors.Is(err, ErrOpen) {
 			t.Errorf("at 30 s: %v, want still open", err)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		call(b, nil)
 		if got := b.Snapshot().State; got != HalfOpen {
 			t.Errorf("%v after one probe, want half-open", got)

@@ -98,8 +98,8 @@ func (l *Limiter) Allow(now time.Time, key string) Decision {
 	d := Decision{Overflow: bucket == l.overflow}
 	d.Allowed = bucket.AllowN(now, 1)
 	tokens := bucket.TokensAt(now)
-	d.Left = max(0, int(tokens))
-	d.Next = l.next(bucket, now, tokens)
+	d.Left = max(0, int(tokens)) // x/time/rate forgives a deficit below 1 ns
+	d.Next = l.next(bucket, now, tokens, float64(d.Left)+1)
 	return d
 }
 
@@ -153,8 +153,8 @@ func (l *Limiter) bucket() *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(l.cfg.Rate), l.cfg.Burst)
 }
 
-func (l *Limiter) next(bucket *rate.Limiter, now time.Time, tokens float64) time.Duration {
-	want := math.Floor(tokens) + 1
+// next is the time from now until the bucket, which holds tokens, has want.
+func (l *Limiter) next(bucket *rate.Limiter, now time.Time, tokens, want float64) time.Duration {
 	wait := max(time.Second, seconds(math.Ceil((want-tokens)/l.cfg.Rate)))
 	// The bucket's own arithmetic decides whether that is enough.
 	if bucket.TokensAt(now.Add(wait)) < want {

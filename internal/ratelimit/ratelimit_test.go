@@ -44,6 +44,7 @@ func TestTimelines(t *testing.T) {
 			{0, "k1", false, 0, 1},
 			{0, "k2", true, 2, 1},
 			{999 * ms, "k1", false, 0, 1},
+			{1*s - 2, "k1", false, 0, 1},
 			{1 * s, "k1", true, 0, 1}, // the refusals took nothing
 			{1 * s, "k1", false, 0, 1},
 			{4 * s, "k1", true, 2, 1}, // full again
