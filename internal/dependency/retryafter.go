@@ -12,7 +12,11 @@ import (
 // 0 as if absent; so is a date that has passed.
 func parseRetryAfter(value string, now time.Time) time.Duration {
 	if date, err := http.ParseTime(value); err == nil {
-		return max(0, date.Sub(now))
+		wait := date.Sub(now)
+		if wait == math.MaxInt64 { // where Sub ends
+			return 0
+		}
+		return max(0, wait)
 	}
 	// ParseUint takes no sign, which the grammar does not have either.
 	seconds, err := strconv.ParseUint(value, 10, 63)

@@ -22,6 +22,7 @@ func TestRetryAfter(t *testing.T) {
 		"Sun Nov  6 08:49:37 1994":       7 * s, // asctime
 		"Sun, 06 Nov 1994 08:49:30 GMT":  0,
 		"Sun, 06 Nov 1994 08:49:29 GMT":  0, // passed
+		"Sun, 06 Nov 2290 08:49:37 GMT":  0, // overflows a Duration
 		"":                               0,
 		" ":                              0,
 		"9223372037":                     0, // overflows a Duration

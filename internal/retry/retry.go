@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"time"
 )
@@ -108,7 +109,8 @@ func (r *Retrier) Do(ctx context.Context, stop func() bool, fn func(context.Cont
 		case n+1 >= r.cfg.Attempts, !r.cfg.Transient(err), ctx.Err() != nil, stop():
 			return err
 		}
-		wait := r.cfg.Jitter(r.Ceiling(n)) + retryAfter(err)
+		wait := r.cfg.Jitter(r.Ceiling(n))
+		wait += min(retryAfter(err), math.MaxInt64-wait) // must not wrap into the past
 		if deadline, ok := ctx.Deadline(); ok && wait >= time.Until(deadline) {
 			return err
 		}

@@ -3,6 +3,7 @@ package retry
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -212,6 +213,16 @@ func TestWaitIsAddedToWhatTheErrorAsksFor(t *testing.T) {
 			t.Errorf("took %v, want %v", took, want)
 		}
 	})
+}
+
+// Case 14: the sum must not wrap into the past.
+func TestTheLongestWaitThatCanBeAskedForEndsTheRetries(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	fn, calls := failing(9, askingError(math.MaxInt64))
+	if err := retrier(t, Config{}).Do(ctx, nil, fn); err != askingError(math.MaxInt64) || *calls != 1 {
+		t.Errorf("Do = %v after %d calls, want the first error after 1", err, *calls)
+	}
 }
 
 func TestStopEndsTheRetries(t *testing.T) {
