@@ -17,7 +17,7 @@ import (
 type options struct {
 	service   storefront.Config
 	addr      string
-	logLevel  slog.Level
+	logLevel  string
 	logFormat string
 	version   bool
 }
@@ -26,7 +26,7 @@ func (o *options) flags() *flag.FlagSet {
 	fs := flag.NewFlagSet("storefront", flag.ContinueOnError)
 	fs.SetOutput(io.Discard) // run prints errors and help
 	fs.StringVar(&o.addr, "addr", "127.0.0.1:3000", "`host:port` to listen on; port 0 takes a free one")
-	fs.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "lowest `level` that is logged: debug, info, warn or error")
+	fs.StringVar(&o.logLevel, "log-level", "info", "lowest `level` that is logged: debug, info, warn or error")
 	fs.StringVar(&o.logFormat, "log-format", "text", "`format` of the log, on stderr: text or json")
 	fs.BoolVar(&o.version, "version", false, "print the version and exit")
 	o.service.Flags(fs)
@@ -68,6 +68,9 @@ func (o *options) validate() error {
 		errs = append(errs, fmt.Errorf("-addr: %q is not host:port", o.addr))
 	} else if _, err := net.LookupPort("tcp", port); err != nil {
 		errs = append(errs, fmt.Errorf("-addr: %q is not a port", port))
+	}
+	if new(slog.Level).UnmarshalText([]byte(o.logLevel)) != nil {
+		errs = append(errs, fmt.Errorf("-log-level: %q is not debug, info, warn or error", o.logLevel))
 	}
 	if o.logFormat != "text" && o.logFormat != "json" {
 		errs = append(errs, fmt.Errorf("-log-format: %q is not text or json", o.logFormat))

@@ -41,7 +41,7 @@ func TestHelp(t *testing.T) {
 var bad = []struct{ flag, value, want string }{
 	{"addr", "3000", `-addr: "3000" is not host:port`},
 	{"addr", "localhost:99999", `-addr: "99999" is not a port`},
-	{"log-level", "loud", `invalid value "loud" for flag -log-level: slog: level string "loud": unknown name`},
+	{"log-level", "loud", `-log-level: "loud" is not debug, info, warn or error`},
 	{"log-format", "xml", `-log-format: "xml" is not text or json`},
 	{"flaky-url", "localhost:3001", `-flaky-url: "localhost:3001" is not a URL like http://127.0.0.1:3001/flaky`},
 	{"checkout-deadline", "0s", "-checkout-deadline: 0s is out of range, 1ms to 1h0m0s"},

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"example.com/storefront/internal/memnet"
 	"example.com/storefront/internal/transcript"
@@ -51,6 +52,10 @@ func sessions(t *testing.T, file string) []session {
 	return all
 }
 
+// pace is how long a reader takes from one command to the next. What a page
+// prints must not depend on typing faster.
+const pace = 2 * time.Second
+
 // Every console block of the README runs against the whole program, under a fake
 // clock, and must print what stands there.
 func TestReadmePrintsWhatItSays(t *testing.T) {
@@ -70,6 +75,7 @@ func TestReadmePrintsWhatItSays(t *testing.T) {
 				}
 				for _, step := range steps {
 					ran++
+					time.Sleep(pace)
 					got, err := shell.Run(t.Context(), step.Command)
 					if err != nil {
 						t.Errorf("%s:%d: %s\n%v", b.File, step.Line, step.Command, err)

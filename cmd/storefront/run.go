@@ -77,11 +77,14 @@ func (p process) serve(opts options) error {
 	case err := <-done:
 		return err
 	case s := <-p.signals:
-		opts.service.Log.Info("draining", "signal", s, "timeout", opts.service.DrainTimeout)
+		opts.service.Log.Info("draining", "signal", s.String(), "timeout", opts.service.DrainTimeout)
 		drain()
 	}
 	select {
 	case err := <-done:
+		if err == nil {
+			opts.service.Log.Info("drained")
+		}
 		return err
 	case <-p.signals:
 		return errSecondSignal
@@ -89,11 +92,21 @@ func (p process) serve(opts options) error {
 }
 
 func (o options) logger(w io.Writer) *slog.Logger {
-	opts := &slog.HandlerOptions{Level: o.logLevel}
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(o.logLevel)) // validate has seen it
+	opts := &slog.HandlerOptions{Level: level, ReplaceAttr: readableDuration}
 	if o.logFormat == "json" {
 		return slog.New(slog.NewJSONHandler(w, opts))
 	}
 	return slog.New(slog.NewTextHandler(w, opts))
+}
+
+// readableDuration writes 1.5s in JSON too, not 1500000000.
+func readableDuration(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
 
 // url is where a browser on this machine finds addr.

@@ -154,6 +154,7 @@ func TestLogFlags(t *testing.T) {
 		"-log-level debug -log-format json":  `"level":"DEBUG","msg":"request","method":"GET","route":"/healthz","code":200`,
 		"-log-level info":                    "level=INFO msg=draining signal=terminated timeout=10s",
 		"-log-level info -drain-timeout 10m": "level=INFO msg=draining signal=terminated timeout=10m0s",
+		"-log-level INFO -log-format json":   `"msg":"draining","signal":"terminated","timeout":"10s"}`,
 		"-log-level warn":                    "",
 	} {
 		synctest.Test(t, func(t *testing.T) {

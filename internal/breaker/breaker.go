@@ -29,10 +29,10 @@ const (
 
 // Config says when a breaker opens and how it closes again.
 type Config struct {
-	// Failures is how many in a row open it. 0 means 5.
+	// Failures is how many failed calls in a row open it. 0 means 5.
 	Failures int
-	// Cooldown is how long it stays open; strictly later the next call is a
-	// probe. 0 means 30 s.
+	// Cooldown is how long it stays open. The first call strictly after it is
+	// a probe. 0 means 30 s.
 	Cooldown time.Duration
 	// Probes is how many calls pass while half-open, and how many of them must
 	// succeed in a row to close it. One that fails opens it again. 0 means 2.
@@ -45,8 +45,9 @@ type Config struct {
 	// Neutral says whether a call that returned this error shows nothing about
 	// the dependency. nil means context.Canceled: the caller went away.
 	Neutral func(error) bool
-	// OnTransition is told each change of state, in order, after it happened,
-	// with no lock held. A call that became a probe has not started yet.
+	// OnTransition is called after each change of state, in order and one at
+	// a time, with no lock held. The call that caused it waits for it, unless
+	// an earlier one is still running.
 	OnTransition func(Transition)
 }
 
@@ -67,8 +68,8 @@ type Breaker struct {
 	state       State        // guarded by mu
 	refusal     *OpenError   // guarded by mu; of the latest opening
 	transitions uint64       // guarded by mu
-	untold      []Transition // guarded by mu
-	telling     bool         // guarded by mu
+	pending     []Transition // guarded by mu; OnTransition has not seen them
+	notifying   bool         // guarded by mu; somebody is calling OnTransition
 }
 
 // New returns a closed Breaker, or an error that names the field it cannot work
@@ -114,20 +115,21 @@ func New(cfg Config) (*Breaker, error) {
 
 // Do runs fn and returns its error, or an *OpenError without running it.
 //
-// fn may ask opened whether the breaker has opened since: then a further
-// attempt would reach a dependency that everybody else leaves alone.
+// fn may ask opened whether the breaker has opened since this call was admitted:
+// then a further attempt would reach a dependency that everybody else leaves
+// alone.
 //
-// A panic in fn counts as a failure and goes on. A result that arrives after a
-// change of state does not count.
+// A panic in fn counts as a failure and propagates. A result that arrives after
+// a change of state does not count.
 func (b *Breaker) Do(fn func(opened func() bool) error) error {
 	// Read before admission: should it open in between, the call stops early
 	// rather than going on against an open breaker.
 	opens := b.opens.Load()
 	admitted := false
-	defer b.tell()
+	defer b.notify()
 	_, err := b.gb.Execute(func() (struct{}, error) {
 		admitted = true
-		b.tell()
+		b.notify()
 		return struct{}{}, fn(func() bool { return b.opens.Load() != opens })
 	})
 	if admitted {
@@ -150,7 +152,7 @@ func (b *Breaker) changed(_ string, from, to gobreaker.State) {
 	defer b.mu.Unlock()
 	b.state = states[to]
 	b.transitions++
-	b.untold = append(b.untold, Transition{From: states[from], To: states[to], At: now})
+	b.pending = append(b.pending, Transition{From: states[from], To: states[to], At: now})
 	if to == gobreaker.StateOpen {
 		b.opens.Add(1)
 		// One error serves every refusal until the probe, so refusing
@@ -165,19 +167,19 @@ var states = map[gobreaker.State]State{
 	gobreaker.StateHalfOpen: HalfOpen,
 }
 
-// tell passes on what changed, one goroutine at a time so that the order holds,
+// notify passes on what changed, one goroutine at a time so that the order holds,
 // and without the lock so that OnTransition may look at the breaker.
-func (b *Breaker) tell() {
+func (b *Breaker) notify() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.telling {
+	if b.notifying {
 		return
 	}
-	b.telling = true
-	defer func() { b.telling = false }()
-	for len(b.untold) > 0 {
-		next := b.untold[0]
-		b.untold = b.untold[1:]
+	b.notifying = true
+	defer func() { b.notifying = false }()
+	for len(b.pending) > 0 {
+		next := b.pending[0]
+		b.pending = b.pending[1:]
 		func() {
 			b.mu.Unlock()
 			defer b.mu.Lock()

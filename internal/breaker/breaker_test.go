@@ -257,7 +257,7 @@ func TestSnapshotChangesNothing(t *testing.T) {
 }
 
 // Case 7.
-func TestTransitionsAreToldInOrderWithNoLockHeld(t *testing.T) {
+func TestOnTransitionIsCalledInOrderWithNoLockHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b *Breaker
 		var told []string
@@ -272,7 +272,7 @@ func TestTransitionsAreToldInOrderWithNoLockHeld(t *testing.T) {
 		time.Sleep(10*time.Second + 1)
 		b.Do(func(func() bool) error {
 			if len(told) != 2 {
-				t.Errorf("the probe runs before it is told: %q", told)
+				t.Errorf("the probe runs before OnTransition: %q", told)
 			}
 			return nil
 		})

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	maxAnswer = 8 << 20  // bytes; a longer answer is undecodable
-	maxDrain  = 64 << 10 // bytes read from a refused answer to reuse its connection
+	maxBody  = 8 << 20  // bytes; a longer answer is undecodable
+	maxDrain = 64 << 10 // bytes read from a refused answer to reuse its connection
 )
 
 // Attempt is one request on the wire that has ended.
@@ -44,7 +44,7 @@ func (c *Client) attempt(ctx context.Context, url string) (body []byte, err erro
 
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, lost(ctx, err)
+		return nil, noAnswer(ctx, err)
 	}
 	defer func() {
 		// A connection is reused only after its answer has been read. The
@@ -53,18 +53,18 @@ func (c *Client) attempt(ctx context.Context, url string) (body []byte, err erro
 		_ = resp.Body.Close()
 	}()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return nil, refused(resp)
+		return nil, statusError(resp)
 	}
-	body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	body, err = io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
 	if err != nil {
-		return nil, lost(ctx, fmt.Errorf("reading the answer: %w", err))
+		return nil, noAnswer(ctx, fmt.Errorf("reading the answer: %w", err))
 	}
-	return body, decodable(body)
+	return body, checkJSON(body)
 }
 
-// lost is the error of an attempt that brought no answer: the cause that ended
+// noAnswer is the error of an attempt that brought no answer: the cause that ended
 // its context, or a fault of the connection.
-func lost(ctx context.Context, err error) error {
+func noAnswer(ctx context.Context, err error) error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, ErrTimeout):
 		return &Error{Outcome: Timeout, Err: cause}
@@ -79,8 +79,8 @@ func lost(ctx context.Context, err error) error {
 	return &Error{Outcome: Connection, Err: err}
 }
 
-// refused is the error of an answer that is not a success.
-func refused(resp *http.Response) error {
+// statusError is the error of an answer other than 2xx.
+func statusError(resp *http.Response) error {
 	e := &Error{Status: resp.StatusCode, Outcome: Undecodable}
 	switch {
 	case e.Status >= 500:
@@ -89,17 +89,17 @@ func refused(resp *http.Response) error {
 		e.Outcome = Status4xx
 	}
 	e.Err = errors.New(strings.TrimSpace(fmt.Sprint(e.Status, " ", http.StatusText(e.Status))))
-	e.after = parseRetryAfter(resp.Header.Get("Retry-After"), time.Now())
+	e.retryAfter = parseRetryAfter(resp.Header.Get("Retry-After"), time.Now())
 	return e
 }
 
-func decodable(body []byte) error {
+func checkJSON(body []byte) error {
 	var reason string
 	switch {
 	case len(body) == 0:
 		reason = "the answer is empty"
-	case len(body) > maxAnswer:
-		reason = fmt.Sprintf("the answer is longer than %d bytes", maxAnswer)
+	case len(body) > maxBody:
+		reason = fmt.Sprintf("the answer is longer than %d bytes", maxBody)
 	case !json.Valid(body):
 		reason = "the answer is not JSON"
 	default:

@@ -49,9 +49,9 @@ func New(cfg Config) (*Client, error) {
 	p.Breaker.Healthy, p.Breaker.Neutral = healthy, neutral
 	p.Retry.Transient = transient
 
-	bulkhead, err1 := bulkhead.New(p.Bulkhead)
-	breaker, err2 := breaker.New(p.Breaker)
-	retry, err3 := retry.New(p.Retry)
+	bh, err1 := bulkhead.New(p.Bulkhead)
+	br, err2 := breaker.New(p.Breaker)
+	rt, err3 := retry.New(p.Retry)
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, err
 	}
@@ -60,10 +60,10 @@ func New(cfg Config) (*Client, error) {
 	}
 	return &Client{
 		policy:    p,
-		bulkhead:  bulkhead,
-		breaker:   breaker,
-		retry:     retry,
-		http:      newHTTPClient(bulkhead.Snapshot().Permits, cfg.Dial),
+		bulkhead:  bh,
+		breaker:   br,
+		retry:     rt,
+		http:      newHTTPClient(bh.Snapshot().Permits, cfg.Dial),
 		onAttempt: cfg.OnAttempt,
 		timeout:   fmt.Errorf("%w after %v", ErrTimeout, p.Timeout),
 		deadline:  fmt.Errorf("%w after %v", ErrDeadline, p.Deadline),
@@ -76,7 +76,8 @@ func New(cfg Config) (*Client, error) {
 //   - the bulkhead is outermost, so a call holds one permit from its first
 //     attempt to its last, the waits between them included;
 //   - the breaker is outside the retry, so it counts calls, not attempts, and an
-//     open one costs no attempt and no wait;
+//     open one costs no attempt and no wait; opened ends the retries of a call
+//     under way once it has opened for others;
 //   - the timeout is innermost, so each attempt has its own.
 //
 // The error is bulkhead.ErrFull, a *breaker.OpenError, one that is ErrDeadline,

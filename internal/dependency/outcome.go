@@ -12,7 +12,7 @@ var (
 	ErrFailed = errors.New("call failed")
 	// ErrTimeout ended an attempt that may be repeated.
 	ErrTimeout = errors.New("attempt timed out")
-	// ErrDeadline ended a call for good, during an attempt or a wait.
+	// ErrDeadline ended a call for good, during an attempt.
 	ErrDeadline = errors.New("total deadline exceeded")
 )
 
@@ -35,7 +35,8 @@ type Error struct {
 	Outcome Outcome
 	Status  int // the answer's, 0 if there was none
 	Err     error
-	after   time.Duration
+	// retryAfter is how long the dependency asked to be left alone.
+	retryAfter time.Duration
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
@@ -47,7 +48,7 @@ func (e *Error) Unwrap() error { return e.Err }
 func (e *Error) Is(target error) bool { return target == ErrFailed }
 
 // RetryAfter is how long the dependency asked to be left alone, 0 if it did not.
-func (e *Error) RetryAfter() time.Duration { return e.after }
+func (e *Error) RetryAfter() time.Duration { return e.retryAfter }
 
 func outcomeOf(err error) Outcome {
 	var e *Error
@@ -63,13 +64,14 @@ func outcomeOf(err error) Outcome {
 	}
 }
 
-// neutral: a caller that went away says nothing about the dependency. The
-// DeadlineExceeded is the caller's; our own two have names of their own.
+// neutral: a caller that went away says nothing about the dependency. Our own
+// timeouts are ErrTimeout and ErrDeadline, which match neither of these.
 func neutral(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// healthy: whoever answers 4xx has understood the request.
+// healthy: whoever answers 4xx has understood the request. That includes 429,
+// although it is retried.
 func healthy(err error) bool {
 	return outcomeOf(err) == Status4xx
 }

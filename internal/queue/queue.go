@@ -82,7 +82,7 @@ func (q *Queue[T]) Receive() (T, bool) {
 // still be received. Closing twice is the same as once.
 func (q *Queue[T]) Close() {
 	q.once.Do(func() {
-		close(q.closing) // sends the waiting senders home …
+		close(q.closing) // wakes the waiting senders …
 		q.senders.Lock() // … so this cannot wait for room
 		defer q.senders.Unlock()
 		close(q.values)
@@ -92,7 +92,7 @@ func (q *Queue[T]) Close() {
 // Len is how many values wait to be received.
 func (q *Queue[T]) Len() int { return len(q.values) }
 
-// Cap is how many values there is room for.
+// Cap is the capacity.
 func (q *Queue[T]) Cap() int { return cap(q.values) }
 
 func (q *Queue[T]) isClosing() bool {

@@ -2,7 +2,7 @@
 // golang.org/x/time/rate.
 //
 // A bucket that nobody touched for as long as it takes to fill is full, just
-// like a new one, so it can go unnoticed. Buckets live in two generations of
+// like a new one, so dropping it goes unnoticed. Buckets live in two generations of
 // maps: every such period the older generation is dropped whole. That takes no
 // goroutine and no scan.
 package ratelimit
@@ -17,7 +17,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// ErrLimited is for callers that were refused.
+// ErrLimited is for callers of Allow to return when it refuses; Allow itself
+// returns no error.
 var ErrLimited = errors.New("rate limit exceeded")
 
 // Config sizes the buckets.
@@ -65,6 +66,7 @@ func New(cfg Config) (*Limiter, error) {
 	if cfg.MaxKeys == 0 {
 		cfg.MaxKeys = 100_000
 	}
+	// The millisecond is for the rounding of x/time/rate's floating point.
 	l := &Limiter{cfg: cfg, refill: seconds(float64(cfg.Burst)/cfg.Rate) + time.Millisecond}
 	l.current = map[string]*rate.Limiter{}
 	l.overflow = l.bucket()
@@ -84,8 +86,8 @@ type Decision struct {
 }
 
 // Allow takes a token from key's bucket if there is one at time now; a refusal
-// takes nothing. A now before an earlier one counts as that, as a clock that
-// steps back must not mint tokens.
+// takes nothing. If now is before the latest time seen, that time is used: a
+// clock that steps back must not mint tokens.
 func (l *Limiter) Allow(now time.Time, key string) Decision {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -77,7 +77,10 @@ func (r *Retrier) Ceiling(n int) time.Duration {
 }
 
 func fullJitter(ceiling time.Duration) time.Duration {
-	return rand.N(ceiling + 1)
+	if ceiling < math.MaxInt64 {
+		ceiling++ // rand.N leaves out its bound, the interval has it
+	}
+	return rand.N(ceiling)
 }
 
 // Do calls fn until it succeeds, fails for good or has had its attempts, and

@@ -81,6 +81,9 @@ func TestFullJitterFillsTheWholeInterval(t *testing.T) {
 	if d := fullJitter(0); d != 0 {
 		t.Errorf("jitter of a ceiling of 0 = %v", d)
 	}
+	if d := fullJitter(math.MaxInt64); d < 0 {
+		t.Errorf("jitter of the highest ceiling = %v", d)
+	}
 }
 
 func TestTransientErrorIsRetriedUntilSuccess(t *testing.T) {

@@ -77,7 +77,7 @@ func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case !known:
 		s.log.ErrorContext(r.Context(), "internal error", "method", r.Method, "path", r.URL.Path, "err", err)
 	case p.Status == statusGone:
-		// Whoever closed only one direction must not take silence for a 200.
+		// A half-closed client must not get net/http's implicit 200.
 		panic(http.ErrAbortHandler)
 	case p.Status == http.StatusTooManyRequests, p.Status == http.StatusServiceUnavailable:
 		p.RetryAfter = 1

@@ -132,7 +132,7 @@ type standIn struct {
 	requests, connections atomic.Int64
 }
 
-// dependency is where the service finds a stand-in: set Config.FlakyURL to it.
+// dependencyURL is where the service finds a stand-in: set Config.FlakyURL to it.
 const dependencyURL = "http://10.0.0.1:80/pay"
 
 // serveDependency serves a stand-in there until the test ends.

@@ -11,24 +11,27 @@ import (
 	"example.com/storefront/internal/dependency"
 )
 
-// Config is the whole service's. The zero value of a field means its default,
-// which the flag of the same purpose shows; the zero Config is the default
-// service.
+// Config is the whole service's. The zero Config is the default service, and a
+// zero field means its default. Ranges are those of settings; New names every
+// field that is out of its own.
 type Config struct {
-	// FlakyURL is what /checkout calls. Empty means the service's own /flaky,
-	// at the address that the request came in on, over plain HTTP.
+	// FlakyURL is what /checkout calls, an http or https URL. Empty means the
+	// service's own /flaky, at the address that the request came in on, over
+	// plain HTTP.
 	FlakyURL string
-	// Flaky is how /checkout calls it.
+	// Flaky is how /checkout calls it. Zero fields are those of the table of
+	// policies; Breaker.OnTransition is set by New.
 	Flaky dependency.Policy
-	// LimitBurst is how many tokens a bucket of /limited holds.
+	// LimitBurst is how many tokens a bucket of /limited holds. 0 means 3.
 	LimitBurst int
-	// LimitRate is how many tokens a second flow into it.
+	// LimitRate is how many tokens a second flow into it. 0 means 1.
 	LimitRate float64
-	// SlowPermits is how many requests /slow works on at once.
+	// SlowPermits is how many requests /slow works on at once. 0 means 2.
 	SlowPermits int
-	// SlowWork is how long it works on each.
+	// SlowWork is how long it works on each. 0 means 2 s.
 	SlowWork time.Duration
-	// DrainTimeout bounds how long Serve waits for accepted work at its end.
+	// DrainTimeout bounds how long Serve waits for accepted work at its end. 0
+	// means 10 s.
 	DrainTimeout time.Duration
 	// Log gets transitions as WARN and INFO, requests and attempts as DEBUG.
 	// nil means slog.Default().
@@ -44,7 +47,7 @@ type setting struct {
 	check func() error
 }
 
-// settings has one row a field.
+// settings has one row per field.
 func (c *Config) settings() []setting {
 	flaky := policies["flaky"]
 	const long, many = time.Hour, 1_000_000
@@ -52,7 +55,7 @@ func (c *Config) settings() []setting {
 		address("flaky-url", &c.FlakyURL, "`url` that /checkout calls instead of this service's /flaky"),
 		within("checkout-deadline", &c.Flaky.Deadline, flaky.Deadline, time.Millisecond, long, "total time for a checkout: attempts and waits"),
 		within("attempt-timeout", &c.Flaky.Timeout, flaky.Timeout, time.Millisecond, long, "time for one attempt"),
-		within("retry-attempts", &c.Flaky.Retry.Attempts, flaky.Retry.Attempts, 1, 100, "attempts a call, the first one included"),
+		within("retry-attempts", &c.Flaky.Retry.Attempts, flaky.Retry.Attempts, 1, 100, "attempts per call, the first one included"),
 		within("retry-base", &c.Flaky.Retry.Base, flaky.Retry.Base, time.Microsecond, long, "ceiling of the first wait; each further one is twice that"),
 		within("retry-cap", &c.Flaky.Retry.Cap, flaky.Retry.Cap, time.Microsecond, long, "highest ceiling of a wait"),
 		within("bulkhead", &c.Flaky.Bulkhead.Permits, flaky.Bulkhead.Permits, 1, many, "permits: checkouts at once"),

@@ -55,8 +55,8 @@ func (d *drain) wait(ctx context.Context) error {
 	}
 }
 
-// whileOpen refuses new work once draining has begun, and counts the rest.
-func (s *service) whileOpen(next http.Handler) http.Handler {
+// unlessDraining refuses new work once draining has begun, and counts the rest.
+func (s *service) unlessDraining(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.drain.enter() {
 			w.Header().Set("Connection", "close")

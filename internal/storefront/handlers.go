@@ -12,6 +12,10 @@ import (
 	"example.com/storefront/internal/ratelimit"
 )
 
+// maxRetryAfter is the most that /checkout tells a refused caller: a workshop
+// does not wait longer before it asks again.
+const maxRetryAfter = 5 * time.Second
+
 // checkout pays: it calls /flaky through every layer and passes on its JSON.
 func (s *service) checkout(w http.ResponseWriter, r *http.Request) error {
 	url := s.cfg.FlakyURL
@@ -27,7 +31,7 @@ func (s *service) checkout(w http.ResponseWriter, r *http.Request) error {
 	case err == nil:
 		return write(w, "application/json", string(body))
 	case errors.As(err, &open):
-		return retryIn(min(open.RetryAfter(), 5*time.Second), err)
+		return retryIn(min(open.RetryAfter(), maxRetryAfter), err)
 	case errors.Is(err, dependency.ErrFailed), errors.Is(err, dependency.ErrDeadline):
 		return fmt.Errorf("payment failed: %w", err)
 	default:
@@ -51,9 +55,9 @@ func (s *service) limited(w http.ResponseWriter, r *http.Request) error {
 	return write(w, textType, "ok")
 }
 
-// work stands for something long, with little room for it.
-func (s *service) work(w http.ResponseWriter, r *http.Request) error {
-	return s.slow.Do(func() error {
+// slow works for a while, with room for little at once.
+func (s *service) slow(w http.ResponseWriter, r *http.Request) error {
+	return s.room.Do(func() error {
 		done := time.NewTimer(s.cfg.SlowWork)
 		defer done.Stop()
 		select {

@@ -15,7 +15,7 @@ import (
 	"example.com/storefront/internal/dependency"
 )
 
-// logRequests writes a line a request, at DEBUG: an ordinary answer is not
+// logRequests writes a line per request, at DEBUG: an ordinary answer is not
 // worth one by default.
 func (s *service) logRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -77,5 +77,9 @@ func (s *service) logTransition(name string, t breaker.Transition) {
 }
 
 func (s *service) logAttempt(ctx context.Context, name string, a dependency.Attempt) {
-	s.log.DebugContext(ctx, "attempt", "dependency", name, "outcome", a.Outcome, "err", a.Err, "took", a.Took)
+	attrs := []any{"dependency", name, "outcome", a.Outcome, "took", a.Took}
+	if a.Err != nil {
+		attrs = append(attrs, "err", a.Err)
+	}
+	s.log.DebugContext(ctx, "attempt", attrs...)
 }

@@ -81,8 +81,8 @@ func (s *service) shutdown(srv *http.Server, silent *silentConns) error {
 	return nil
 }
 
-// silentConns are the connections that have not sent a request. Shutdown would
-// wait 5 s for each of them.
+// silentConns are the connections that have not sent a request. Shutdown waits
+// for them, for up to 5 s.
 type silentConns struct {
 	mu    sync.Mutex
 	since map[net.Conn]time.Time // guarded by mu

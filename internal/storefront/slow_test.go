@@ -34,7 +34,7 @@ func TestSlowHangUpFreesThePlaceAtOnce(t *testing.T) {
 		time.Sleep(time.Second)
 		hangUp()
 		synctest.Wait()
-		if got := w.service.slow.Snapshot().InUse; got != 0 {
+		if got := w.service.room.Snapshot().InUse; got != 0 {
 			w.Errorf("%d places in use after the hang-ups", got)
 		}
 		w.want(w.get("/slow"), "200 done")

@@ -26,7 +26,7 @@ type service struct {
 	simulated simulator.Flaky
 	flaky     *dependency.Client
 	limiter   *ratelimit.Limiter
-	slow      *shed.Shedder
+	room      *shed.Shedder // of /slow
 }
 
 // New returns the whole service as a handler, or an error that names what is
@@ -58,7 +58,7 @@ func newService(cfg Config) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.slow, err = shed.New(shed.Config{Permits: cfg.SlowPermits})
+	s.room, err = shed.New(shed.Config{Permits: cfg.SlowPermits})
 	if err != nil {
 		return nil, err
 	}
@@ -75,10 +75,10 @@ func (s *service) routes() http.Handler {
 
 	// Business: refused while draining.
 	r.Group(func(r chi.Router) {
-		r.Use(noStore, s.whileOpen)
+		r.Use(noStore, s.unlessDraining)
 		r.Get("/checkout", s.handle(s.checkout))
 		r.Get("/limited", s.handle(s.limited))
-		r.Get("/slow", s.handle(s.work))
+		r.Get("/slow", s.handle(s.slow))
 	})
 
 	// The dependency itself.
