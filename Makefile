@@ -25,8 +25,9 @@ lint: ## gofmt, go mod tidy, go vet, staticcheck
 bench: ## what each pattern costs; compare within one run
 	go test -run '^$$' -bench . -benchmem ./internal/...
 
-walkthrough: ## the README's walkthrough with real binaries and real curl
+walkthrough: ## the README's sessions with real binaries, real curl, real time
 	scripts/walkthrough.sh
+	STOREFRONT_FOR_REAL=1 go test -count=1 -run ForReal ./cmd/storefront
 
 fuzz: ## the parsers, for a few seconds each
 	go test -run '^$$' -fuzz FuzzRetryAfter -fuzztime 5s ./internal/dependency

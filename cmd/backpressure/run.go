@@ -8,9 +8,8 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"example.com/storefront/internal/queue"
 )
@@ -67,13 +66,9 @@ func run(args []string, signals <-chan os.Signal, stdout, stderr io.Writer) int 
 // pipeline produces and consumes all events, and prints what became of them.
 func pipeline(opts options, events *queue.Queue[int], stdout io.Writer) {
 	var received []string
-	var consumer errgroup.Group
-	consume := func() error {
-		for {
-			n, ok := events.Receive()
-			if !ok {
-				return nil
-			}
+	var consumer sync.WaitGroup
+	consume := func() {
+		for n, ok := events.Receive(); ok; n, ok = events.Receive() {
 			time.Sleep(opts.work)
 			received = append(received, fmt.Sprint(n))
 		}
@@ -90,7 +85,7 @@ func pipeline(opts options, events *queue.Queue[int], stdout io.Writer) {
 	if opts.policy == "drop" {
 		consumer.Go(consume)
 	}
-	_ = consumer.Wait() // consume returns no error
+	consumer.Wait()
 	fmt.Fprintf(stdout, "consumer received [%s]\n", strings.Join(received, ", "))
 }
 

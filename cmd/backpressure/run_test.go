@@ -98,8 +98,6 @@ consumer received [1, 2, 3, 4]
 		}
 	})
 }
-
-// Case 38.
 func TestSecondInterruptEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		signals, end := start("-policy", "wait", "-work", "1h", "-events", "6")
@@ -114,8 +112,6 @@ func TestSecondInterruptEndsAtOnce(t *testing.T) {
 		time.Sleep(24 * time.Hour) // the process is gone; here the consumer has to finish
 	})
 }
-
-// Case 37.
 func TestAcceptedIsReceivedWhateverTheMomentOfTheInterrupt(t *testing.T) {
 	for round := range 50 {
 		synctest.Test(t, func(t *testing.T) {

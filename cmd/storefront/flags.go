@@ -25,7 +25,7 @@ type options struct {
 func (o *options) flags() *flag.FlagSet {
 	fs := flag.NewFlagSet("storefront", flag.ContinueOnError)
 	fs.SetOutput(io.Discard) // run prints errors and help
-	fs.StringVar(&o.addr, "addr", "127.0.0.1:3000", "`host:port` to listen on; port 0 takes a free one")
+	fs.StringVar(&o.addr, "addr", "127.0.0.1:3000", "where to listen, `host:port`; port 0 takes a free one")
 	fs.StringVar(&o.logLevel, "log-level", "info", "lowest `level` that is logged: debug, info, warn or error")
 	fs.StringVar(&o.logFormat, "log-format", "text", "`format` of the log, on stderr: text or json")
 	fs.BoolVar(&o.version, "version", false, "print the version and exit")
@@ -47,19 +47,24 @@ func parse(args []string, getenv func(string) string) (options, error) {
 	given := map[string]bool{"version": true} // an action, no setting
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	var err error
+	var renames []string // where a value came from the environment, errors say so
 	fs.VisitAll(func(f *flag.Flag) {
 		value := getenv(variable(f.Name))
 		if given[f.Name] || value == "" || err != nil {
 			return
 		}
+		renames = append(renames, "-"+f.Name+": ", variable(f.Name)+": ")
 		if bad := fs.Set(f.Name, value); bad != nil {
 			err = fmt.Errorf("invalid value %q for %s: %v", value, variable(f.Name), bad)
 		}
 	})
-	if err != nil {
-		return o, err
+	if err == nil {
+		err = o.validate()
 	}
-	return o, o.validate()
+	if err != nil {
+		return o, errors.New(strings.NewReplacer(renames...).Replace(err.Error()))
+	}
+	return o, nil
 }
 
 func (o *options) validate() error {
@@ -104,7 +109,7 @@ func usage(w io.Writer) {
 Usage: storefront [flags]
 
 Each flag but -version can be set in the environment too: -limit-burst is
-STOREFRONT_LIMIT_BURST. The flag wins.
+STOREFRONT_LIMIT_BURST. The flag wins; an empty variable is as good as none.
 `)
 	var o options
 	fs := o.flags()

@@ -106,6 +106,8 @@ func TestBadEnvironmentExitsWithTwoAndNamesTheVariable(t *testing.T) {
 		want := tt.want
 		if strings.HasPrefix(want, "invalid") {
 			want = `invalid value "` + tt.value + `" for ` + name + ": "
+		} else {
+			want = strings.Replace(want, "-"+tt.flag, name, 1)
 		}
 		if !strings.HasPrefix(got, want) {
 			t.Errorf("%s=%s:\ngot  %s\nwant %s", name, tt.value, got, want)

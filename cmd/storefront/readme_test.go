@@ -1,7 +1,12 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
+	"context"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -25,7 +30,7 @@ type session struct {
 	blocks []transcript.Block
 }
 
-// sessions leaves out the blocks of cmd/backpressure, which its own test runs.
+// sessions returns those of a page.
 func sessions(t *testing.T, file string) []session {
 	t.Helper()
 	blocks, err := transcript.Blocks(file)
@@ -41,7 +46,7 @@ func sessions(t *testing.T, file string) []session {
 					all = append(all, session{args: strings.Fields(args)})
 				}
 			}
-		case b.Lang == "console" && !strings.HasPrefix(b.Lines[0], "$ go run ./cmd/backpressure"):
+		case b.Lang == "console":
 			if len(all) == 0 {
 				t.Fatalf("%s:%d: no server was started", file, b.Line)
 			}
@@ -69,11 +74,10 @@ func TestReadmePrintsWhatItSays(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, b := range s.blocks {
-				steps, err := b.Steps()
-				if err != nil {
-					t.Fatal(err)
+				if strings.HasPrefix(b.Lines[0], "$ go run ./cmd/backpressure") {
+					continue // that program's own test runs it
 				}
-				for _, step := range steps {
+				for _, step := range steps(t, b) {
 					ran++
 					time.Sleep(pace)
 					got, err := shell.Run(t.Context(), step.Command)
@@ -103,6 +107,65 @@ func TestReadmePrintsWhatItSays(t *testing.T) {
 	for _, u := range slices.Backward(updates) {
 		if err := u(); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+func steps(t *testing.T, b transcript.Block) []transcript.Step {
+	t.Helper()
+	steps, err := b.Steps()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return steps
+}
+
+// The same blocks with built binaries, bash, curl and real time, as fast as the
+// commands come.
+func TestReadmePrintsWhatItSaysForReal(t *testing.T) {
+	if os.Getenv("STOREFRONT_FOR_REAL") == "" {
+		t.Skip("takes real time: make walkthrough runs it")
+	}
+	bin := t.TempDir()
+	if out, err := exec.Command("go", "build", "-o", bin, "../storefront", "../backpressure").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, s := range sessions(t, readme) {
+		server := exec.Command(filepath.Join(bin, "storefront"), append(s.args, "-addr", "127.0.0.1:0")...)
+		stdout, err := server.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stderr bytes.Buffer
+		server.Stderr = &stderr
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = server.Process.Kill() }) // it has ended already if all is well
+		line, err := bufio.NewReader(stdout).ReadString('\n')
+		address, ok := strings.CutPrefix(strings.TrimSpace(line), "storefront listens on http://")
+		if !ok {
+			t.Fatalf("%v: printed %q, %v; stderr:\n%s", s.args, line, err, &stderr)
+		}
+		for _, b := range s.blocks {
+			for _, step := range steps(t, b) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				const goRun = `go() { "$BIN/$(basename "$2")" "${@:3}"; }; `
+				shell := exec.CommandContext(ctx, "bash", "-c", goRun+strings.ReplaceAll(step.Command, "localhost:3000", address))
+				shell.Env = append(os.Environ(), "BIN="+bin)
+				out, err := shell.CombinedOutput()
+				got := strings.ReplaceAll(string(out), "\r\n", "\n") // curl -i prints header lines as they came
+				if err != nil || !transcript.Matches(step.Want, got) {
+					t.Errorf("%s:%d: $ %s\n%v, got:\n%s\nwant:\n%s", b.File, step.Line, step.Command, err, got, step.Want)
+				}
+			}
+		}
+		if err := server.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Wait(); err != nil {
+			t.Errorf("%v: %v, stderr:\n%s", s.args, err, &stderr)
 		}
 	}
 }

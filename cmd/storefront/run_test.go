@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -113,8 +114,6 @@ func TestSecondSignalExitsWithOneAtOnce(t *testing.T) {
 		time.Sleep(time.Minute) // the process is gone; here the drain has to finish
 	})
 }
-
-// Case 36.
 func TestPortInUseIsOneLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var network memnet.Network
@@ -127,6 +126,25 @@ func TestPortInUseIsOneLine(t *testing.T) {
 		first.signals <- syscall.SIGTERM
 		<-first.code
 	})
+}
+
+func TestPortInUseOnARealSocket(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	var out, errs bytes.Buffer
+	code := process{
+		args:   []string{"-addr", taken.Addr().String()},
+		getenv: func(string) string { return "" },
+		listen: net.Listen,
+		stdout: &out,
+		stderr: &errs,
+	}.run()
+	if code != 1 || !strings.HasPrefix(errs.String(), "storefront: "+taken.Addr().String()+" is in use: ") || strings.Count(errs.String(), "\n") != 1 {
+		t.Errorf("exit %d, stderr %q, want 1 and one line", code, &errs)
+	}
 }
 
 func TestPrintsTheURLThatItGot(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -61,7 +62,7 @@ type Transition struct {
 type Breaker struct {
 	cfg      Config
 	gb       *gobreaker.CircuitBreaker[struct{}]
-	opens    atomic.Uint64 // how often it opened
+	opens    atomic.Uint64 // how often it opened; atomic, as calls under way ask often
 	rejected atomic.Uint64
 
 	mu          sync.Mutex
@@ -76,12 +77,12 @@ type Breaker struct {
 // with.
 func New(cfg Config) (*Breaker, error) {
 	switch {
-	case cfg.Failures < 0:
-		return nil, fmt.Errorf("breaker: Failures is %d, must not be negative", cfg.Failures)
+	case cfg.Failures < 0 || cfg.Failures > math.MaxInt32:
+		return nil, fmt.Errorf("breaker: Failures is %d, must be 0 to %d", cfg.Failures, math.MaxInt32)
 	case cfg.Cooldown < 0:
 		return nil, fmt.Errorf("breaker: Cooldown is %v, must not be negative", cfg.Cooldown)
-	case cfg.Probes < 0:
-		return nil, fmt.Errorf("breaker: Probes is %d, must not be negative", cfg.Probes)
+	case cfg.Probes < 0 || cfg.Probes > math.MaxInt32:
+		return nil, fmt.Errorf("breaker: Probes is %d, must be 0 to %d", cfg.Probes, math.MaxInt32)
 	}
 	if cfg.Failures == 0 {
 		cfg.Failures = 5
@@ -136,9 +137,6 @@ func (b *Breaker) Do(fn func(opened func() bool) error) error {
 		return err
 	}
 	b.rejected.Add(1)
-	if errors.Is(err, gobreaker.ErrTooManyRequests) {
-		return probeTaken
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.refusal
@@ -193,7 +191,7 @@ func (b *Breaker) notify() {
 type Snapshot struct {
 	State               State
 	ProbeDue            bool          // open, the cool-down is over, nobody has called yet
-	ConsecutiveFailures int           // so far, while closed
+	ConsecutiveFailures int           // so far; 0 unless closed
 	OpensAfter          int           // how many open it
 	RetryAfter          time.Duration // left of the cool-down; 0 unless open
 	Transitions         uint64        // changes of state since the start
@@ -206,13 +204,15 @@ func (b *Breaker) Snapshot() Snapshot {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := Snapshot{
-		State:               b.state,
-		ConsecutiveFailures: failures,
-		OpensAfter:          b.cfg.Failures,
-		Transitions:         b.transitions,
-		Rejected:            b.rejected.Load(),
+		State:       b.state,
+		OpensAfter:  b.cfg.Failures,
+		Transitions: b.transitions,
+		Rejected:    b.rejected.Load(),
 	}
-	if b.state == Open {
+	switch b.state {
+	case Closed:
+		s.ConsecutiveFailures = failures
+	case Open:
 		s.RetryAfter = b.refusal.RetryAfter()
 		s.ProbeDue = time.Now().After(b.refusal.until) // strictly, as gobreaker does
 	}

@@ -149,8 +149,6 @@ func TestOneProbeAndNotASecond(t *testing.T) {
 		}
 	})
 }
-
-// Case 44.
 func TestResultFromBeforeAChangeDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := breaker(t, Config{})
@@ -169,8 +167,6 @@ func TestResultFromBeforeAChangeDoesNotCount(t *testing.T) {
 		}
 	})
 }
-
-// Case 2.
 func TestPanickingProbeFailsAndGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := breaker(t, Config{})
@@ -194,8 +190,6 @@ func TestPanickingProbeFailsAndGoesOn(t *testing.T) {
 		}
 	})
 }
-
-// Case 41.
 func TestCallsUnderWayLearnThatItOpened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := breaker(t, Config{})
@@ -219,12 +213,15 @@ func TestCallsUnderWayLearnThatItOpened(t *testing.T) {
 			if opened() {
 				t.Error("a new call takes the old opening for its own")
 			}
+			call(b, errDown)
+			call(b, errDown)
+			if !opened() {
+				t.Error("the second opening is not noticed")
+			}
 			return nil
 		})
 	})
 }
-
-// Case 8.
 func TestSnapshotChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := breaker(t, Config{})
@@ -255,8 +252,6 @@ func TestSnapshotChangesNothing(t *testing.T) {
 		}
 	})
 }
-
-// Case 7.
 func TestOnTransitionIsCalledInOrderWithNoLockHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b *Breaker
@@ -279,6 +274,28 @@ func TestOnTransitionIsCalledInOrderWithNoLockHeld(t *testing.T) {
 		want := []string{"0s closed>open", "10.000000001s open>half_open", "10.000000001s half_open>closed"}
 		if !slices.Equal(told, want) {
 			t.Errorf("told %q, want %q", told, want)
+		}
+	})
+}
+
+func TestOnTransitionIsCalledOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []State
+		b := breaker(t, Config{OnTransition: func(tr Transition) {
+			if tr.To == Open {
+				time.Sleep(time.Minute) // others change the state meanwhile
+			}
+			told = append(told, tr.To)
+		}})
+		call(b, errDown)
+		go call(b, errDown)
+		time.Sleep(10*time.Second + time.Nanosecond)
+		if err := call(b, nil); err != nil || len(told) != 0 {
+			t.Errorf("a call beside a slow callback: %v, told %v", err, told)
+		}
+		time.Sleep(time.Minute)
+		if want := []State{Open, HalfOpen, Closed}; !slices.Equal(told, want) {
+			t.Errorf("told %v, want %v", told, want)
 		}
 	})
 }
@@ -372,9 +389,9 @@ func TestRefusingAllocatesNothing(t *testing.T) {
 }
 
 func TestNewNamesTheFieldItCannotWorkWith(t *testing.T) {
-	for field, cfg := range map[string]Config{"Failures": {Failures: -1}, "Cooldown": {Cooldown: -1}, "Probes": {Probes: -1}} {
-		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), field) {
-			t.Errorf("%s negative: %v, want an error that names it", field, err)
+	for field, cfg := range map[string]Config{"Failures": {Failures: -1}, "Cooldown": {Cooldown: -1}, "Probes": {Probes: -1}, "Probes ": {Probes: 1 << 31}, "Failures ": {Failures: 1 << 31}} {
+		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), strings.TrimSpace(field)) {
+			t.Errorf("%s out of range: %v, want an error that names it", field, err)
 		}
 	}
 }

@@ -37,8 +37,6 @@ func TestFullIsRefusedAtOnce(t *testing.T) {
 		}
 	})
 }
-
-// Case 25.
 func TestPermitIsGivenBackOnEveryPath(t *testing.T) {
 	errDown := errors.New("down")
 	for name, fn := range map[string]func() error{

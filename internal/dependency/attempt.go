@@ -59,7 +59,10 @@ func (c *Client) attempt(ctx context.Context, url string) (body []byte, err erro
 	if err != nil {
 		return nil, noAnswer(ctx, fmt.Errorf("reading the answer: %w", err))
 	}
-	return body, checkJSON(body)
+	if err := checkJSON(body); err != nil {
+		return nil, err
+	}
+	return body, nil
 }
 
 // noAnswer is the error of an attempt that brought no answer: the cause that ended

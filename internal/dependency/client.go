@@ -18,7 +18,8 @@ import (
 // Config describes a dependency.
 type Config struct {
 	Policy Policy
-	// Dial opens the connections. nil means a net.Dialer.
+	// Dial opens the connections. Its ctx has the values of the attempt's, and
+	// ends after twice Policy.Timeout. nil means a net.Dialer's.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// OnAttempt is told each attempt when it has ended.
 	OnAttempt func(context.Context, Attempt)
@@ -63,7 +64,7 @@ func New(cfg Config) (*Client, error) {
 		bulkhead:  bh,
 		breaker:   br,
 		retry:     rt,
-		http:      newHTTPClient(bh.Snapshot().Permits, cfg.Dial),
+		http:      newHTTPClient(bh.Snapshot().Permits, p.Timeout, cfg.Dial),
 		onAttempt: cfg.OnAttempt,
 		timeout:   fmt.Errorf("%w after %v", ErrTimeout, p.Timeout),
 		deadline:  fmt.Errorf("%w after %v", ErrDeadline, p.Deadline),
@@ -81,23 +82,34 @@ func New(cfg Config) (*Client, error) {
 //   - the timeout is innermost, so each attempt has its own.
 //
 // The error is bulkhead.ErrFull, a *breaker.OpenError, one that is ErrDeadline,
-// one that is context.Canceled when the caller went away, or an *Error.
-func (c *Client) Get(ctx context.Context, url string) (body []byte, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.policy.Deadline, c.deadline)
+// one that is caller.Err() when the caller went away, or an *Error.
+func (c *Client) Get(caller context.Context, url string) (body []byte, err error) {
+	ctx, cancel := context.WithTimeoutCause(caller, c.policy.Deadline, c.deadline)
 	defer cancel()
 
 	err = c.bulkhead.Do(func() error {
 		return c.breaker.Do(func(opened func() bool) error {
-			return c.retry.Do(ctx, opened, func(ctx context.Context) error {
+			err := c.retry.Do(ctx, opened, func(ctx context.Context) (err error) {
 				ctx, cancel := context.WithTimeoutCause(ctx, c.policy.Timeout, c.timeout)
 				defer cancel()
 
 				body, err = c.attempt(ctx, url)
 				return err
 			})
+			return orGone(caller, err)
 		})
 	})
 	return body, err
+}
+
+// orGone is err, or if the caller went away with a cause of its own, as a failed
+// errgroup does, that together with context.Canceled: it is not the dependency
+// that failed.
+func orGone(caller context.Context, err error) error {
+	if caller.Err() == nil || neutral(err) || !errors.Is(err, context.Cause(caller)) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", caller.Err(), err)
 }
 
 // Snapshot is a client's layers at one moment. Taking it changes nothing.
@@ -112,13 +124,21 @@ func (c *Client) Snapshot() Snapshot {
 }
 
 // newHTTPClient is tuned for at most permits calls at once to one host.
-func newHTTPClient(permits int, dial func(context.Context, string, string) (net.Conn, error)) *http.Client {
+func newHTTPClient(permits int, timeout time.Duration, dial func(context.Context, string, string) (net.Conn, error)) *http.Client {
 	if dial == nil {
-		dial = (&net.Dialer{}).DialContext
+		dial = new(net.Dialer).DialContext
 	}
 	return &http.Client{
 		Transport: &http.Transport{
-			DialContext: dial,
+			// net/http goes on dialing after the attempt has ended, for as
+			// long as the dialer likes. Twice as long as the attempt, so that
+			// this one ends by its own timeout.
+			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				ctx, cancel := context.WithTimeout(ctx, 2*timeout)
+				defer cancel()
+				return dial(ctx, network, address)
+			},
+			TLSHandshakeTimeout: 2 * timeout,
 			// net/http keeps 2 idle connections a host by default: every call
 			// beyond two at once would open one and close it again.
 			MaxIdleConnsPerHost: permits,

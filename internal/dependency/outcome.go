@@ -31,6 +31,9 @@ const (
 )
 
 // Error is an attempt that failed. Its text is the reason alone.
+//
+// It does not unwrap: a connection that could not be opened in time may well be
+// a context.DeadlineExceeded inside, which is not the caller's.
 type Error struct {
 	Outcome Outcome
 	Status  int // the answer's, 0 if there was none
@@ -41,11 +44,10 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Err.Error() }
 
-// Unwrap returns the reason.
-func (e *Error) Unwrap() error { return e.Err }
-
-// Is reports that this is a failed call.
-func (e *Error) Is(target error) bool { return target == ErrFailed }
+// Is reports that this is ErrFailed, and whether it is ErrTimeout.
+func (e *Error) Is(target error) bool {
+	return target == ErrFailed || target == ErrTimeout && e.Outcome == Timeout
+}
 
 // RetryAfter is how long the dependency asked to be left alone, 0 if it did not.
 func (e *Error) RetryAfter() time.Duration { return e.retryAfter }
@@ -55,12 +57,16 @@ func outcomeOf(err error) Outcome {
 	switch {
 	case err == nil:
 		return OK
-	case errors.As(err, &e):
-		return e.Outcome
+	// The error of a call that was ended also names the last one before it,
+	// which no longer counts.
 	case errors.Is(err, ErrDeadline):
 		return Timeout
-	default:
+	case neutral(err):
 		return Cancelled
+	case errors.As(err, &e):
+		return e.Outcome
+	default:
+		return Connection
 	}
 }
 
@@ -79,7 +85,7 @@ func healthy(err error) bool {
 // transient says whether another attempt may help.
 func transient(err error) bool {
 	var e *Error
-	if !errors.As(err, &e) {
+	if neutral(err) || errors.Is(err, ErrDeadline) || !errors.As(err, &e) {
 		return false
 	}
 	switch e.Outcome {

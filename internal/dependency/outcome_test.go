@@ -28,10 +28,12 @@ func TestOutcomes(t *testing.T) {
 		{status(200, Undecodable), Undecodable, false, false, false},
 		{status(0, Timeout), Timeout, true, false, false},
 		{status(0, Connection), Connection, true, false, false},
+		{&Error{Outcome: Connection, Err: context.DeadlineExceeded}, Connection, true, false, false}, // of the dialer
 		{fmt.Errorf("%w after 5s", ErrDeadline), Timeout, false, false, false},
 		{context.Canceled, Cancelled, false, false, true},
 		{context.DeadlineExceeded, Cancelled, false, false, true}, // the caller's own
-		{fmt.Errorf("%w; last error: %w", context.Canceled, errors.New("x")), Cancelled, false, false, true},
+		{fmt.Errorf("%w; last error: %w", context.Canceled, status(429, Status4xx)), Cancelled, false, false, true},
+		{fmt.Errorf("%w; last error: %w", ErrDeadline, status(429, Status4xx)), Timeout, false, false, false},
 	} {
 		if got := outcomeOf(tt.err); got != tt.outcome {
 			t.Errorf("%v: outcome %v, want %v", tt.err, got, tt.outcome)

@@ -8,7 +8,6 @@ import (
 
 var now = time.Date(1994, 11, 6, 8, 49, 30, 0, time.UTC)
 
-// Case 14.
 func TestRetryAfter(t *testing.T) {
 	const s = time.Second
 	for value, want := range map[string]time.Duration{

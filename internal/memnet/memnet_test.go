@@ -93,6 +93,23 @@ func TestErrorsAreThoseOfARealNetwork(t *testing.T) {
 	listen(t, &n, "127.0.0.1:1")
 }
 
+func TestClosingRefusesThoseWhoWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n Network
+		ln := listen(t, &n, "127.0.0.1:1")
+		dialed := make(chan error, 1)
+		go func() {
+			_, err := n.DialContext(t.Context(), "tcp", "127.0.0.1:1")
+			dialed <- err
+		}()
+		synctest.Wait()
+		ln.Close()
+		if err := <-dialed; !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("got %v, want refused", err)
+		}
+	})
+}
+
 func TestPortZeroIsAFreeOne(t *testing.T) {
 	var n Network
 	a, b := listen(t, &n, "127.0.0.1:0"), listen(t, &n, "127.0.0.1:0")

@@ -89,12 +89,6 @@ func (q *Queue[T]) Close() {
 	})
 }
 
-// Len is how many values wait to be received.
-func (q *Queue[T]) Len() int { return len(q.values) }
-
-// Cap is the capacity.
-func (q *Queue[T]) Cap() int { return cap(q.values) }
-
 func (q *Queue[T]) isClosing() bool {
 	select {
 	case <-q.closing:

@@ -101,7 +101,7 @@ func (l *Limiter) Allow(now time.Time, key string) Decision {
 	d.Allowed = bucket.AllowN(now, 1)
 	tokens := bucket.TokensAt(now)
 	d.Left = max(0, int(tokens)) // x/time/rate forgives a deficit below 1 ns
-	d.Next = l.next(bucket, now, tokens, float64(d.Left)+1)
+	d.Next = max(time.Second, l.roundedUp(float64(d.Left)+1-tokens))
 	return d
 }
 
@@ -109,7 +109,13 @@ func (l *Limiter) Allow(now time.Time, key string) Decision {
 // "RateLimit header fields for HTTP"): a burst, and the time in which it is
 // replenished, rounded up to whole seconds.
 func (l *Limiter) Policy() (quota int, window time.Duration) {
-	return l.cfg.Burst, seconds(math.Ceil(float64(l.cfg.Burst) / l.cfg.Rate))
+	return l.cfg.Burst, l.roundedUp(float64(l.cfg.Burst))
+}
+
+// roundedUp is the time in which tokens flow into a bucket, in whole seconds.
+func (l *Limiter) roundedUp(tokens float64) time.Duration {
+	const noise = 1e-9 // 21/0.7 is a little more than 30 in floating point
+	return seconds(math.Ceil(tokens/l.cfg.Rate - noise))
 }
 
 // Keys is how many buckets are held at the moment.
@@ -153,16 +159,6 @@ func (l *Limiter) find(key string) *rate.Limiter {
 
 func (l *Limiter) bucket() *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(l.cfg.Rate), l.cfg.Burst)
-}
-
-// next is the time from now until the bucket, which holds tokens, has want.
-func (l *Limiter) next(bucket *rate.Limiter, now time.Time, tokens, want float64) time.Duration {
-	wait := max(time.Second, seconds(math.Ceil((want-tokens)/l.cfg.Rate)))
-	// The bucket's own arithmetic decides whether that is enough.
-	if bucket.TokensAt(now.Add(wait)) < want {
-		wait += time.Second
-	}
-	return wait
 }
 
 // seconds is s as a duration, at most 68 years (2^31 s), so that slow rates do

@@ -63,7 +63,7 @@ func TestTimelines(t *testing.T) {
 			{0, "k", false, 0, 1},
 			{1 * ms, "k", true, 0, 1},
 		}},
-		{"a clock that steps back mints nothing", Config{Burst: 2, Rate: 1}, []row{ // case 23
+		{"a clock that steps back mints nothing", Config{Burst: 2, Rate: 1}, []row{
 			{2 * time.Hour, "k", true, 1, 1},
 			{1 * time.Hour, "k", true, 0, 1},
 			{2 * time.Hour, "k", false, 0, 1},
@@ -80,12 +80,6 @@ func TestTimelines(t *testing.T) {
 			for i, r := range tt.rows {
 				want := Decision{Allowed: r.ok, Left: r.left, Next: time.Duration(r.next) * s}
 				got := l.Allow(epoch.Add(r.at), r.key)
-				if r.next == math.MaxInt32 { // the second of doubt is added
-					want.Next = got.Next
-					if got.Next < math.MaxInt32*s {
-						t.Errorf("row %d: next in %v", i, got.Next)
-					}
-				}
 				if got != want {
 					t.Errorf("row %d at %v: %+v, want %+v", i, r.at, got, want)
 				}
@@ -156,8 +150,6 @@ func TestEvictionIsLossless(t *testing.T) {
 		}
 	}
 }
-
-// Case 21.
 func TestAtTheCapNewKeysShareOneBucketAndOldOnesKeepTheirs(t *testing.T) {
 	l := limiter(t, Config{MaxKeys: 2})
 	for range 3 {
@@ -176,12 +168,11 @@ func TestAtTheCapNewKeysShareOneBucketAndOldOnesKeepTheirs(t *testing.T) {
 	if got := l.Keys(); got != 2 {
 		t.Errorf("%d keys, want 2", got)
 	}
-	if d := l.Allow(epoch.Add(10*time.Second), "c"); !d.Allowed || d.Overflow {
+	// The first request after two refills drops both generations.
+	if d := l.Allow(epoch.Add(2*3001*time.Millisecond), "c"); !d.Allowed || d.Overflow {
 		t.Errorf("with room again: %+v", d)
 	}
 }
-
-// Case 24.
 func TestParallelRequestsGetTheBurstAndNoMore(t *testing.T) {
 	l := limiter(t, Config{Burst: 10})
 	var allowed atomic.Int64
@@ -208,6 +199,7 @@ func TestPolicyIsTheBurstAndTheTimeToRefillIt(t *testing.T) {
 		{Config{}, 3, 3 * time.Second},
 		{Config{Burst: 10, Rate: 3}, 10, 4 * time.Second},
 		{Config{Burst: 1, Rate: 1000}, 1, time.Second},
+		{Config{Burst: 21, Rate: 0.7}, 21, 30 * time.Second},
 	} {
 		quota, window := limiter(t, tt.cfg).Policy()
 		if quota != tt.quota || window != tt.window {

@@ -27,6 +27,9 @@ type Config struct {
 	// Transient says whether another attempt may help after this error.
 	// nil means that it always may.
 	Transient func(error) bool
+	// OnGiveUp is called when a failed call gets no further attempt, with the
+	// reason; not when ctx ended it.
+	OnGiveUp func(ctx context.Context, reason string, err error)
 	// Jitter picks a wait from 0 to ceiling. nil means full jitter: uniform in
 	// [0, ceiling]. Tests set it.
 	Jitter func(ceiling time.Duration) time.Duration
@@ -57,6 +60,9 @@ func New(cfg Config) (*Retrier, error) {
 	if cfg.Transient == nil {
 		cfg.Transient = func(error) bool { return true }
 	}
+	if cfg.OnGiveUp == nil {
+		cfg.OnGiveUp = func(context.Context, string, error) {}
+	}
 	if cfg.Jitter == nil {
 		cfg.Jitter = fullJitter
 	}
@@ -83,17 +89,16 @@ func fullJitter(ceiling time.Duration) time.Duration {
 	return rand.N(ceiling)
 }
 
-// Do calls fn until it succeeds, fails for good or has had its attempts, and
-// returns the last error as fn gave it. It also ends, with that error, once
-// stop reports true (nil never does), and at once when the next wait would
-// reach ctx's deadline.
+// Do calls fn until it succeeds, and returns its error as it is when there is
+// no further attempt: none is left, the error is not transient, stop reports
+// true (a nil stop never does), or the next wait would reach ctx's deadline.
 //
 // A wait is what Jitter picks, added to RetryAfter() of the error if it has
 // one: clients that were told the same moment must not return together.
 //
-// If ctx ends during a wait or an attempt, the error is context.Cause(ctx)
-// joined with the last error before it, so both are named. With a ctx that has
-// already ended, fn is not called at all.
+// If ctx ends during a wait or an attempt, the error names context.Cause(ctx)
+// and the last error before it, if there was one; fn, which is given ctx, must
+// return that cause. With a ctx that has already ended, fn is not called.
 func (r *Retrier) Do(ctx context.Context, stop func() bool, fn func(context.Context) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -107,24 +112,45 @@ func (r *Retrier) Do(ctx context.Context, stop func() bool, fn func(context.Cont
 		switch {
 		case err == nil:
 			return nil
-		case last != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
+		case ctx.Err() == nil:
+		case last != nil && errors.Is(err, context.Cause(ctx)):
 			return ended(err, last)
-		case n+1 >= r.cfg.Attempts, !r.cfg.Transient(err), ctx.Err() != nil, stop():
+		default:
 			return err
 		}
 		wait := r.cfg.Jitter(r.Ceiling(n))
 		wait += min(retryAfter(err), math.MaxInt64-wait) // must not wrap into the past
-		if deadline, ok := ctx.Deadline(); ok && wait >= time.Until(deadline) {
+		if reason := r.enough(ctx, n, err, wait, stop); reason != "" {
+			r.cfg.OnGiveUp(ctx, reason, err)
 			return err
 		}
 		if !sleep(ctx, wait) {
 			return ended(context.Cause(ctx), err)
 		}
 		if stop() {
+			r.cfg.OnGiveUp(ctx, stopped, err)
 			return err
 		}
 		last = err
 	}
+}
+
+const stopped = "told to stop"
+
+// enough is why attempt n, counted from 0, was the last one; empty if it was not.
+func (r *Retrier) enough(ctx context.Context, n int, err error, wait time.Duration, stop func() bool) string {
+	deadline, limited := ctx.Deadline()
+	switch {
+	case !r.cfg.Transient(err):
+		return "not transient"
+	case n+1 >= r.cfg.Attempts:
+		return "no attempt left"
+	case stop():
+		return stopped
+	case limited && wait >= time.Until(deadline):
+		return fmt.Sprintf("a wait of %v would reach the deadline", wait)
+	}
+	return ""
 }
 
 func ended(cause, last error) error {

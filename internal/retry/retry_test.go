@@ -45,8 +45,6 @@ func TestCeilingsDoubleUpToTheCap(t *testing.T) {
 		}
 	}
 }
-
-// Case 13.
 func TestCeilingsNeverOverflow(t *testing.T) {
 	const most = time.Duration(1<<63 - 1)
 	for _, cfg := range []Config{{}, {Base: 1, Cap: most}, {Base: most, Cap: most}, {Base: time.Hour, Cap: time.Second}} {
@@ -131,8 +129,6 @@ func TestOneAttemptNeverRetries(t *testing.T) {
 		t.Errorf("Do = %v after %d calls, want %v after 1", err, *calls, errDown)
 	}
 }
-
-// Case 10.
 func TestNoAttemptWhenTheContextHasEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -141,8 +137,6 @@ func TestNoAttemptWhenTheContextHasEnded(t *testing.T) {
 		t.Errorf("Do = %v after %d calls, want %v after 0", err, *calls, context.Canceled)
 	}
 }
-
-// Case 9.
 func TestCancelEndsTheWaitAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -218,7 +212,7 @@ func TestWaitIsAddedToWhatTheErrorAsksFor(t *testing.T) {
 	})
 }
 
-// Case 14: the sum must not wrap into the past.
+// The sum must not wrap into the past.
 func TestTheLongestWaitThatCanBeAskedForEndsTheRetries(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
@@ -251,6 +245,36 @@ func TestStopEndsTheRetries(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+func TestOnGiveUpSaysWhy(t *testing.T) {
+	always := func() bool { return true }
+	permanent := func(error) bool { return false }
+	for _, tt := range []struct {
+		cfg  Config
+		stop func() bool
+		err  error
+		want string
+	}{
+		{Config{Attempts: 1}, nil, errDown, "no attempt left"},
+		{Config{Transient: permanent}, nil, errDown, "not transient"},
+		{Config{}, always, errDown, "told to stop"},
+		{Config{}, nil, askingError(time.Hour), "a wait of 1h0m0.1s would reach the deadline"},
+	} {
+		var got string
+		tt.cfg.OnGiveUp = func(_ context.Context, reason string, err error) {
+			got = reason
+			if err != tt.err {
+				t.Errorf("%s: %v, want %v", reason, err, tt.err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		fn, _ := failing(9, tt.err)
+		retrier(t, tt.cfg).Do(ctx, tt.stop, fn)
+		if got != tt.want {
+			t.Errorf("reason %q, want %q", got, tt.want)
+		}
 	}
 }
 

@@ -30,8 +30,6 @@ func TestNewestIsShedWhenThereIsNoRoom(t *testing.T) {
 		t.Errorf("afterwards %+v, want %+v", got, want)
 	}
 }
-
-// Case 25.
 func TestPanicGivesItsPlaceBack(t *testing.T) {
 	s, err := New(Config{Permits: 1})
 	if err != nil {

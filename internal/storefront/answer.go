@@ -30,6 +30,7 @@ var (
 	errMethod   = errors.New("method not allowed")
 	errDraining = errors.New("draining")
 	errBad      = errors.New("bad request")
+	errTooLarge = errors.New("the body is too large")
 )
 
 // answers maps errors to statuses: the first row that errors.Is decides, and
@@ -40,9 +41,11 @@ var answers = []struct {
 	hint   string // what to do next
 }{
 	{context.Canceled, statusGone, ""},
+	{context.DeadlineExceeded, http.StatusGatewayTimeout, ""}, // of whoever wraps the handler
 	{errBad, http.StatusBadRequest, ""},
 	{errNotFound, http.StatusNotFound, ""},
 	{errMethod, http.StatusMethodNotAllowed, ""},
+	{errTooLarge, http.StatusRequestEntityTooLarge, ""},
 	{ratelimit.ErrLimited, http.StatusTooManyRequests, "wait for the next token, or send another X-API-Key"},
 	{errDraining, http.StatusServiceUnavailable, "the server is stopping: ask another instance"},
 	{shed.ErrBusy, http.StatusServiceUnavailable, "wait until one of those at work is done"},
@@ -98,6 +101,7 @@ func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 		contentType = "application/problem+json"
 	}
 	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Add("Vary", "Accept")
 	w.WriteHeader(p.Status)
 	_, _ = w.Write(body) // nobody is left to tell

@@ -66,6 +66,10 @@ func inBubble(t *testing.T, cfg Config, test func(w *world)) {
 		if err := <-w.served; err != nil && !errors.Is(err, ErrDrainTimeout) {
 			t.Errorf("Serve = %v", err)
 		}
+		// net/http's own complaints: a second status, a write after the end.
+		if log := w.log.String(); strings.Contains(log, `msg="http: `) {
+			t.Errorf("the server complained:\n%s", log)
+		}
 	})
 }
 
@@ -89,10 +93,15 @@ func (w *world) get(target string, header ...string) answer {
 // request that got no answer; the body is the reason.
 func (w *world) send(ctx context.Context, method, target string, header ...string) answer {
 	w.Helper()
+	return w.sendBody(ctx, method, target, nil, header...)
+}
+
+func (w *world) sendBody(ctx context.Context, method, target string, content io.Reader, header ...string) answer {
+	w.Helper()
 	if strings.HasPrefix(target, "/") {
 		target = self + target
 	}
-	req, err := http.NewRequestWithContext(ctx, method, target, nil)
+	req, err := http.NewRequestWithContext(ctx, method, target, content)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -20,7 +20,7 @@ type Config struct {
 	// plain HTTP.
 	FlakyURL string
 	// Flaky is how /checkout calls it. Zero fields are those of the table of
-	// policies; Breaker.OnTransition is set by New.
+	// policies; New sets its callbacks.
 	Flaky dependency.Policy
 	// LimitBurst is how many tokens a bucket of /limited holds. 0 means 3.
 	LimitBurst int
@@ -52,7 +52,7 @@ func (c *Config) settings() []setting {
 	flaky := policies["flaky"]
 	const long, many = time.Hour, 1_000_000
 	return []setting{
-		address("flaky-url", &c.FlakyURL, "`url` that /checkout calls instead of this service's /flaky"),
+		address("flaky-url", &c.FlakyURL, "what /checkout calls, a `url`, instead of this service's /flaky"),
 		within("checkout-deadline", &c.Flaky.Deadline, flaky.Deadline, time.Millisecond, long, "total time for a checkout: attempts and waits"),
 		within("attempt-timeout", &c.Flaky.Timeout, flaky.Timeout, time.Millisecond, long, "time for one attempt"),
 		within("retry-attempts", &c.Flaky.Retry.Attempts, flaky.Retry.Attempts, 1, 100, "attempts per call, the first one included"),
@@ -102,6 +102,7 @@ func (c Config) withDefaults() Config {
 
 // within is a number from lo to hi.
 func within[T int | float64 | time.Duration](name string, field *T, value, lo, hi T, usage string) setting {
+	usage += fmt.Sprintf(", %v to %v", lo, hi)
 	return setting{
 		name: name,
 		bind: func(fs *flag.FlagSet) {

@@ -1,6 +1,7 @@
 package storefront
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -11,10 +12,6 @@ import (
 	"example.com/storefront/internal/dependency"
 	"example.com/storefront/internal/ratelimit"
 )
-
-// maxRetryAfter is the most that /checkout tells a refused caller: a workshop
-// does not wait longer before it asks again.
-const maxRetryAfter = 5 * time.Second
 
 // checkout pays: it calls /flaky through every layer and passes on its JSON.
 func (s *service) checkout(w http.ResponseWriter, r *http.Request) error {
@@ -29,7 +26,7 @@ func (s *service) checkout(w http.ResponseWriter, r *http.Request) error {
 	var open *breaker.OpenError
 	switch {
 	case err == nil:
-		return write(w, "application/json", string(body))
+		return write(w, "application/json", string(bytes.TrimSpace(body)))
 	case errors.As(err, &open):
 		return retryIn(min(open.RetryAfter(), maxRetryAfter), err)
 	case errors.Is(err, dependency.ErrFailed), errors.Is(err, dependency.ErrDeadline):

@@ -63,7 +63,7 @@ func TestFlakyFailsTwoCallsOfThree(t *testing.T) {
 }
 
 func TestCheckoutSucceedsAllTheSame(t *testing.T) {
-	quick := dependency.Policy{Retry: retry.Config{Base: time.Millisecond}}
+	quick := dependency.Policy{Retry: retry.Config{Base: time.Millisecond}, Timeout: time.Hour, Deadline: time.Hour}
 	url := serve(t, storefront.Config{Flaky: quick})
 	for _, want := range []string{`{"call":3}`, `{"call":6}`} {
 		if status, body := get(t.Context(), t, url+"/checkout", ""); status != 200 || body != want {

@@ -45,8 +45,27 @@ func TestLimitedTimeline(t *testing.T) {
 		}
 	})
 }
+func TestRetryAfterOfLimitedFallsWithTime(t *testing.T) {
+	inBubble(t, Config{LimitBurst: 1, LimitRate: 0.1}, func(w *world) {
+		w.want(w.get("/limited"), "200 ok")
+		for _, row := range []struct {
+			at   time.Duration
+			want string
+		}{
+			{0, "10"}, {time.Millisecond, "10"}, {time.Second, "9"}, {8500 * time.Millisecond, "2"}, {9999 * time.Millisecond, "1"},
+		} {
+			time.Sleep(time.Until(w.start.Add(row.at)))
+			got := w.get("/limited")
+			w.want(got, "429 rate limit exceeded")
+			if got := got.header.Get("Retry-After"); got != row.want {
+				w.Errorf("at %v: Retry-After %q, want %q", row.at, got, row.want)
+			}
+		}
+		time.Sleep(time.Until(w.start.Add(10 * time.Second)))
+		w.want(w.get("/limited"), "200 ok")
+	})
+}
 
-// Case 20.
 func TestNothingButTheKeyChoosesTheBucket(t *testing.T) {
 	inBubble(t, Config{}, func(w *world) {
 		served := 0
@@ -63,8 +82,6 @@ func TestNothingButTheKeyChoosesTheBucket(t *testing.T) {
 		}
 	})
 }
-
-// Case 24.
 func TestParallelRequestsOnOneKey(t *testing.T) {
 	inBubble(t, Config{LimitBurst: 10}, func(w *world) {
 		var mu sync.Mutex
@@ -104,7 +121,7 @@ func TestKeys(t *testing.T) {
 		{"not ASCII", []string{"kä"}, ascii},
 		{"two", []string{"a", "b"}, once},
 		{"the same twice", []string{"a", "a"}, once},
-		{"large enough to fill the header", []string{strings.Repeat("k", 32<<10)}, "431 431 Request Header Fields Too Large"}, // case 32
+		{"larger than a header may be", []string{strings.Repeat("k", 900_000)}, "431 431 Request Header Fields Too Large"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, Config{}, func(w *world) {

@@ -2,7 +2,9 @@ package storefront
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -25,12 +27,14 @@ func (s *service) logRequests(next http.Handler) http.Handler {
 			if !s.log.Enabled(r.Context(), slog.LevelDebug) {
 				return
 			}
-			status := ww.Status()
+			status, route := ww.Status(), chi.RouteContext(r.Context()).RoutePattern()
 			if status == 0 {
 				status = statusGone
 			}
-			s.log.DebugContext(r.Context(), "request", "method", r.Method,
-				"route", chi.RouteContext(r.Context()).RoutePattern(), "code", status, "took", time.Since(start))
+			if route == "" {
+				route = "other"
+			}
+			s.log.DebugContext(r.Context(), "request", "method", r.Method, "route", route, "code", status, "took", time.Since(start))
 		}()
 		next.ServeHTTP(ww, r)
 	})
@@ -59,6 +63,24 @@ func (s *service) recoverPanics(next http.Handler) http.Handler {
 	})
 }
 
+// dropBody reads the body that a GET has no use for: only then does net/http
+// watch for a client that hangs up.
+func (s *service) dropBody(next http.Handler) http.Handler {
+	const most = 64 << 10 // bytes
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, err := io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, most))
+		var tooLarge *http.MaxBytesError
+		switch {
+		case errors.As(err, &tooLarge):
+			s.fail(w, r, fmt.Errorf("%w: at most %d bytes", errTooLarge, most))
+		case err != nil:
+			s.fail(w, r, badRequest("the body: "+err.Error()))
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
 // noStore: every answer of a business route is one of a kind.
 func noStore(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -74,6 +96,11 @@ func (s *service) logTransition(name string, t breaker.Transition) {
 		level = slog.LevelWarn
 	}
 	s.log.Log(context.Background(), level, "breaker transition", "dependency", name, "from", t.From, "to", t.To)
+}
+
+// logGiveUp: why a failed call was not tried again, at DEBUG.
+func (s *service) logGiveUp(ctx context.Context, name, reason string, err error) {
+	s.log.DebugContext(ctx, "gave up", "dependency", name, "reason", reason, "err", err)
 }
 
 func (s *service) logAttempt(ctx context.Context, name string, a dependency.Attempt) {

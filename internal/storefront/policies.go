@@ -9,6 +9,10 @@ import (
 	"example.com/storefront/internal/retry"
 )
 
+// maxRetryAfter is the most that /checkout tells a caller whom the open breaker
+// refused: a workshop does not wait longer before it asks again.
+const maxRetryAfter = 5 * time.Second
+
 // policies is how each dependency is called; no other place says so.
 var policies = map[string]dependency.Policy{
 	"flaky": {

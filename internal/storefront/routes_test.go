@@ -15,9 +15,8 @@ import (
 	"github.com/go-chi/chi/v5"
 )
 
-// Case 31.
 func TestMethods(t *testing.T) {
-	const noRoute = "404 no such route; try /checkout, /flaky, /limited or /slow"
+	noRoute := "404 " + errNotFound.Error()
 	inBubble(t, Config{}, func(w *world) {
 		for _, path := range []string{"/checkout", "/flaky", "/limited", "/slow", "/healthz", "/readyz"} {
 			get := w.get(path)
@@ -34,11 +33,16 @@ func TestMethods(t *testing.T) {
 			for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"} {
 				got := w.send(w.Context(), method, path)
 				w.want(got, "405 method not allowed")
+				if cache := got.header.Get("Cache-Control"); cache != "no-store" {
+					w.Errorf("%s %s: Cache-Control %q", method, path, cache)
+				}
 				if allow := got.header.Get("Allow"); allow != "GET, HEAD" {
 					w.Errorf("%s %s: Allow %q", method, path, allow)
 				}
 			}
 		}
+		w.want(w.send(w.Context(), "POST", "/%73low"), "404 "+errNotFound.Error()) // the router does not decode
+		w.want(w.get("/%73low"), "404 "+errNotFound.Error())
 		for _, path := range []string{"/", "/nope", "/checkout/", "/Checkout", "//slow", "/flaky/%2f"} {
 			for _, method := range []string{"GET", "POST", "BREW"} {
 				got := w.send(w.Context(), method, path)
@@ -73,12 +77,16 @@ func TestContentTypes(t *testing.T) {
 func TestErrorsAreProblemsForThoseWhoAskForJSON(t *testing.T) {
 	inBubble(t, Config{LimitBurst: 1, FlakyURL: "http://127.0.0.1:1"}, func(w *world) {
 		w.get("/limited")
+		w.begin(w.Context(), "/slow")
+		w.begin(w.Context(), "/slow")
 		for _, tt := range []struct{ path, want string }{
 			{"/limited", `429 {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",` +
 				`"title":"Too Many Requests","status":429,"detail":"rate limit exceeded","retry_after":1,` +
 				`"hint":"wait for the next token, or send another X-API-Key"}`},
 			{"/checkout", `502 {"type":"about:blank","title":"Bad Gateway","status":502,` +
 				`"detail":"payment failed: dial tcp 127.0.0.1:1: connect: connection refused"}`},
+			{"/slow", `503 {"type":"about:blank","title":"Service Unavailable","status":503,"detail":"busy",` +
+				`"retry_after":1,"hint":"wait until one of those at work is done"}`},
 			{"/nope", `404 {"type":"about:blank","title":"Not Found","status":404,` +
 				`"detail":"no such route; try /checkout, /flaky, /limited or /slow"}`},
 		} {
@@ -121,7 +129,7 @@ func TestWhoAsksForJSON(t *testing.T) {
 }
 
 // Every error of the table, bare and wrapped, gets the table's status and,
-// where something is refused for now, a Retry-After (case 28).
+// where something is refused for now, a Retry-After.
 func TestErrorTable(t *testing.T) {
 	s, err := newService(Config{Log: quiet})
 	if err != nil {

@@ -30,9 +30,9 @@ func Serve(ctx context.Context, ln net.Listener, cfg Config) error {
 }
 
 func (s *service) serve(ctx context.Context, ln net.Listener) error {
-	// Both deadlines run from a request's first byte and must outlast the
-	// longest work: a write deadline that passes earlier sends an empty reply,
-	// a read deadline cancels the request's context.
+	// Both must outlast the longest work: a write deadline that passes earlier
+	// sends an empty reply, a read deadline cancels the request's context. They
+	// end clients that send a body, or take an answer, a byte at a time.
 	longest := max(s.cfg.SlowWork, s.cfg.Flaky.Deadline) + 10*time.Second
 	var silent silentConns
 	srv := &http.Server{
@@ -43,7 +43,9 @@ func (s *service) serve(ctx context.Context, ln net.Listener) error {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		ConnState:         silent.track,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+		// OPTIONS * gets its 404 like any other path that is no route.
+		DisableGeneralOptionsHandler: true,
+		ErrorLog:                     slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {

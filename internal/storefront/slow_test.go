@@ -15,7 +15,7 @@ func TestSlowShedsTheThird(t *testing.T) {
 		if waited := time.Since(w.start); waited != 0 || third.header.Get("Retry-After") != "1" {
 			w.Errorf("refused after %v with Retry-After %q, want at once with 1", waited, third.header.Get("Retry-After"))
 		}
-		w.want(w.get("/healthz"), "200 ok") // case 27
+		w.want(w.get("/healthz"), "200 ok")
 		w.want(w.get("/readyz"), "200 ready")
 		w.want(<-first, "200 done")
 		w.want(<-second, "200 done")
@@ -40,8 +40,6 @@ func TestSlowHangUpFreesThePlaceAtOnce(t *testing.T) {
 		w.want(w.get("/slow"), "200 done")
 	})
 }
-
-// Case 30.
 func TestLongWorkStillGetsItsAnswer(t *testing.T) {
 	inBubble(t, Config{SlowWork: time.Hour}, func(w *world) {
 		w.want(w.get("/slow"), "200 done")

@@ -32,8 +32,8 @@ type service struct {
 // New returns the whole service as a handler, or an error that names what is
 // wrong with cfg. It calls its own /flaky at the address on which a request
 // came in, so it works wherever it is served: by http.Server, by
-// httptest.NewServer, over an in-memory network. It starts nothing and needs
-// no closing.
+// httptest.NewServer, over an in-memory network. It needs no closing: idle
+// connections to the dependency end by themselves, after 30 s.
 func New(cfg Config) (http.Handler, error) {
 	return newService(cfg)
 }
@@ -46,6 +46,7 @@ func newService(cfg Config) (*service, error) {
 	s := &service{cfg: cfg, log: cfg.Log}
 	var err error
 	cfg.Flaky.Breaker.OnTransition = func(t breaker.Transition) { s.logTransition("flaky", t) }
+	cfg.Flaky.Retry.OnGiveUp = func(ctx context.Context, reason string, err error) { s.logGiveUp(ctx, "flaky", reason, err) }
 	s.flaky, err = dependency.New(dependency.Config{
 		Policy:    cfg.Flaky,
 		Dial:      dial,
@@ -75,7 +76,7 @@ func (s *service) routes() http.Handler {
 
 	// Business: refused while draining.
 	r.Group(func(r chi.Router) {
-		r.Use(noStore, s.unlessDraining)
+		r.Use(noStore, s.dropBody, s.unlessDraining)
 		r.Get("/checkout", s.handle(s.checkout))
 		r.Get("/limited", s.handle(s.limited))
 		r.Get("/slow", s.handle(s.slow))

@@ -71,10 +71,10 @@ func (b Block) Steps() ([]Step, error) {
 }
 
 // Matches says whether got is what was to be printed: the same text, where … in
-// want stands for any run of characters within a line.
+// want stands for any run of characters.
 func Matches(want, got string) bool {
 	pattern := strings.ReplaceAll(regexp.QuoteMeta(want), "…", ".*")
-	return regexp.MustCompile("^" + pattern + "$").MatchString(got)
+	return regexp.MustCompile("(?s)^" + pattern + "$").MatchString(got)
 }
 
 // Update replaces a step's output in its file by what it printed. Steps before

@@ -76,7 +76,8 @@ func TestMatches(t *testing.T) {
 		{"a.c\n", "abc\n", false},
 		{"a … c\n", "a b c\n", true},
 		{"a …\n", "a b c\n", true},
-		{"…\n", "a\nb\n", false},
+		{"a…\n", "a\nb\n", true},
+		{"…a\n", "a\nb\n", false},
 		{"Date: …\nx\n", "Date: today\nx\n", true},
 	} {
 		if got := Matches(tt.want, tt.got); got != tt.ok {

@@ -1,0 +1,90 @@
+package dependency
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/storefront/internal/breaker"
+)
+
+func client(t *testing.T, dial func(context.Context, string, string) (net.Conn, error)) *Client {
+	t.Helper()
+	c, err := New(Config{
+		Policy: Policy{Timeout: time.Second, Deadline: time.Minute, Breaker: breaker.Config{Failures: 1}},
+		Dial:   dial,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// net/http goes on dialing when an attempt has ended.
+func TestDialsDoNotGoOnForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var dialing, most atomic.Int64
+		c := client(t, func(ctx context.Context, _, _ string) (net.Conn, error) {
+			most.Store(max(most.Load(), dialing.Add(1)))
+			defer dialing.Add(-1)
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		})
+		_, err := c.Get(t.Context(), "http://192.0.2.1/")
+		if !errors.Is(err, ErrTimeout) {
+			t.Errorf("Get = %v, want %v", err, ErrTimeout)
+		}
+		time.Sleep(time.Second + time.Nanosecond)
+		if dialing.Load() != 0 || most.Load() != 2 {
+			t.Errorf("%d dials left, at most %d at once, want 0 and 2", dialing.Load(), most.Load())
+		}
+	})
+}
+
+// A failed errgroup cancels its context with the error that failed it.
+func TestCallersThatLeaveWithACauseOfTheirOwnAreNeutral(t *testing.T) {
+	errBye := errors.New("bye")
+	for name, leave := range map[string]func(context.Context) (context.Context, context.CancelFunc){
+		"cancelled": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancelCause(ctx)
+			time.AfterFunc(time.Millisecond, func() { cancel(errBye) })
+			return ctx, func() { cancel(nil) }
+		},
+		"out of time": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeoutCause(ctx, time.Millisecond, errBye)
+		},
+		"out of time without a cause": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, time.Millisecond)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := client(t, func(ctx context.Context, _, _ string) (net.Conn, error) {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				})
+				ctx, cancel := leave(t.Context())
+				defer cancel()
+				_, err := c.Get(ctx, "http://192.0.2.1/")
+				if !errors.Is(err, ctx.Err()) || !errors.Is(err, context.Cause(ctx)) {
+					t.Errorf("Get = %v, want %v and its cause", err, ctx.Err())
+				}
+				time.Sleep(time.Minute) // the dial ends
+				if got := c.Snapshot(); got.Breaker.State != breaker.Closed || got.Bulkhead.InUse != 0 {
+					t.Errorf("%+v, want closed and no permit in use", got)
+				}
+			})
+		})
+	}
+}
+
+func TestAURLThatCannotBeRequestedIsAnError(t *testing.T) {
+	_, err := client(t, nil).Get(t.Context(), "http://%zz")
+	if !errors.Is(err, ErrFailed) {
+		t.Errorf("Get = %v, want a failed call", err)
+	}
+}
