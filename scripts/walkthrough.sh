@@ -35,6 +35,14 @@ go() {
   "$tmp/$(basename "$2")" "${@:3}"
 }
 
+# Real curl, but with its output in one piece: it writes the body and the text of
+# -w apart, so those of two that end in the same moment could mix.
+curl() {
+  local out
+  out=$(command curl "$@"; printf .)
+  printf '%s' "${out%.}"
+}
+
 while IFS= read -r line; do
   case $line in
   '$ '*)

@@ -120,6 +120,14 @@ func steps(t *testing.T, b transcript.Block) []transcript.Step {
 	return steps
 }
 
+// functions are what bash has in place of two commands: the built binary for "go
+// run ./cmd/NAME", and real curl with its output in one piece. It writes the body
+// and the text of -w apart, so those of two that end in the same moment could mix.
+const functions = `
+go() { "$BIN/$(basename "$2")" "${@:3}"; }
+curl() { local out; out=$(command curl "$@"; printf .); printf '%s' "${out%.}"; }
+`
+
 // The same blocks with built binaries, bash, curl and real time, as fast as the
 // commands come.
 func TestReadmePrintsWhatItSaysForReal(t *testing.T) {
@@ -151,8 +159,7 @@ func TestReadmePrintsWhatItSaysForReal(t *testing.T) {
 			for _, step := range steps(t, b) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				const goRun = `go() { "$BIN/$(basename "$2")" "${@:3}"; }; `
-				shell := exec.CommandContext(ctx, "bash", "-c", goRun+strings.ReplaceAll(step.Command, "localhost:3000", address))
+				shell := exec.CommandContext(ctx, "bash", "-c", functions+strings.ReplaceAll(step.Command, "localhost:3000", address))
 				shell.Env = append(os.Environ(), "BIN="+bin)
 				out, err := shell.CombinedOutput()
 				got := strings.ReplaceAll(string(out), "\r\n", "\n") // curl -i prints header lines as they came
