@@ -6,19 +6,19 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"example.com/storefront/internal/memnet"
+	"example.com/storefront/internal/transcript"
 )
 
 // program is a whole process under a fake clock.
 type program struct {
 	*memnet.Network
-	stdout, stderr syncBuffer
+	stdout, stderr transcript.Buffer
 	signals        chan os.Signal
 	code           chan int
 }
@@ -194,21 +194,4 @@ func TestVersion(t *testing.T) {
 	if code := p.run(); code != 0 || !strings.HasPrefix(out.String(), "storefront ") || !strings.Contains(out.String(), " go1.") {
 		t.Errorf("exit %d, %q", code, out.String())
 	}
-}
-
-type syncBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer // guarded by mu
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }

@@ -1,7 +1,6 @@
 package storefront
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,13 +9,13 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"example.com/storefront/internal/memnet"
+	"example.com/storefront/internal/transcript"
 )
 
 // world is a whole service under a fake clock: Serve with its http.Server, a
@@ -26,7 +25,7 @@ type world struct {
 	start   time.Time
 	network memnet.Network
 	client  *http.Client
-	log     syncBuffer
+	log     transcript.Buffer
 	service *service // to look inside
 	stop    func()   // begins the drain
 	served  chan error
@@ -200,21 +199,4 @@ func (w *world) timeline(steps ...step) {
 		time.Sleep(time.Until(w.start.Add(s.at)))
 		w.want(w.get(s.get), s.want)
 	}
-}
-
-type syncBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer // guarded by mu
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }

@@ -89,7 +89,7 @@ func noStore(next http.Handler) http.Handler {
 	})
 }
 
-// logTransition: to open is worth a warning.
+// logTransition writes a line per change of state; to open is worth a warning.
 func (s *service) logTransition(name string, t breaker.Transition) {
 	level := slog.LevelInfo
 	if t.To == breaker.Open {
@@ -98,12 +98,16 @@ func (s *service) logTransition(name string, t breaker.Transition) {
 	s.log.Log(context.Background(), level, "breaker transition", "dependency", name, "from", t.From, "to", t.To)
 }
 
-// logGiveUp: why a failed call was not tried again, at DEBUG.
+// logGiveUp writes why a failed call was not tried again, at DEBUG.
 func (s *service) logGiveUp(ctx context.Context, name, reason string, err error) {
 	s.log.DebugContext(ctx, "gave up", "dependency", name, "reason", reason, "err", err)
 }
 
+// logAttempt writes a line per attempt, at DEBUG.
 func (s *service) logAttempt(ctx context.Context, name string, a dependency.Attempt) {
+	if !s.log.Enabled(ctx, slog.LevelDebug) {
+		return // before anything is allocated
+	}
 	attrs := []any{"dependency", name, "outcome", a.Outcome, "took", a.Took}
 	if a.Err != nil {
 		attrs = append(attrs, "err", a.Err)

@@ -14,6 +14,7 @@ import (
 	"example.com/storefront/internal/breaker"
 	"example.com/storefront/internal/dependency"
 	"example.com/storefront/internal/retry"
+	"example.com/storefront/internal/transcript"
 )
 
 func TestBulkheadRefusesTheTwentyFirstAtOnce(t *testing.T) {
@@ -159,7 +160,7 @@ func TestPanicGivesItsPermitBack(t *testing.T) {
 	cfg := Config{}
 	cfg.Flaky.Bulkhead.Permits = 1
 	cfg.Flaky.Breaker.Failures = 100
-	var log syncBuffer
+	var log transcript.Buffer
 	cfg.Log = slog.New(panicking{slog.NewTextHandler(&log, nil)})
 	inBubble(t, cfg, func(w *world) {
 		for range 10 {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"mvdan.cc/sh/v3/expand"
@@ -24,8 +23,8 @@ type Command func(ctx context.Context, args []string, stdout, stderr io.Writer) 
 // programs it knows are its own. It works under testing/synctest.
 type Shell struct {
 	runner *interp.Runner
-	out    lockedBuffer
-	errs   lockedBuffer
+	out    Buffer
+	errs   Buffer
 }
 
 // NewShell returns a shell that knows these commands, and sleep.
@@ -71,8 +70,8 @@ func (s *Shell) Run(ctx context.Context, line string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s.out.reset()
-	s.errs.reset()
+	s.out.Reset()
+	s.errs.Reset()
 	err = s.runner.Run(ctx, file)
 	if _, ok := err.(interp.ExitStatus); ok {
 		err = nil
@@ -95,28 +94,4 @@ func sleep(ctx context.Context, args []string, _, stderr io.Writer) int {
 	case <-ctx.Done():
 		return 1
 	}
-}
-
-// lockedBuffer takes the output of background jobs, a Write at a time.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer // guarded by mu
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
-func (b *lockedBuffer) reset() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.buf.Reset()
 }
