@@ -47,14 +47,18 @@ func (p process) run() int {
 		fmt.Fprintln(p.stdout, "storefront", version(), runtime.Version())
 		return exitOK
 	}
-	if err := p.serve(opts); err != nil {
+	switch err := p.serve(opts); {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errSecondSignal):
+		return exitError // in silence: stderr may be what everything waits for
+	default:
 		fmt.Fprintln(p.stderr, "storefront:", err)
 		return exitError
 	}
-	return exitOK
 }
 
-var errSecondSignal = errors.New("second signal: stopped without draining")
+var errSecondSignal = errors.New("second signal")
 
 // serve listens, says where, and runs the service until a signal has drained it.
 func (p process) serve(opts options) error {
@@ -73,22 +77,15 @@ func (p process) serve(opts options) error {
 	go func() { done <- storefront.Serve(ctx, ln, opts.service) }()
 	fmt.Fprintf(p.stdout, "storefront listens on %s\n", url(ln.Addr()))
 
-	select {
-	case err := <-done:
-		return err
-	case s := <-p.signals:
-		opts.service.Log.Info("draining", "signal", s.String(), "timeout", opts.service.DrainTimeout)
-		drain()
-	}
-	select {
-	case err := <-done:
-		if err == nil {
-			opts.service.Log.Info("drained")
+	for range 2 {
+		select {
+		case err := <-done:
+			return err
+		case <-p.signals:
+			drain()
 		}
-		return err
-	case <-p.signals:
-		return errSecondSignal
 	}
+	return errSecondSignal
 }
 
 func (o options) logger(w io.Writer) *slog.Logger {

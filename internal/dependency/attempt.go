@@ -7,14 +7,16 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 )
 
 const (
-	maxBody  = 8 << 20  // bytes; a longer answer is undecodable
-	maxDrain = 64 << 10 // bytes read from a refused answer to reuse its connection
+	maxBody = 8 << 20 // bytes; a longer answer is undecodable
+
+	// What an error's body may cost to reuse the connection.
+	maxDrain  = 64 << 10 // bytes
+	drainTime = 50 * time.Millisecond
 )
 
 // Attempt is one request on the wire that has ended.
@@ -42,17 +44,13 @@ func (c *Client) attempt(ctx context.Context, url string) (body []byte, err erro
 	req.TransferEncoding = []string{"identity"}
 	req.Header.Set("Accept", "application/json")
 
-	resp, err := c.http.Do(req)
+	resp, err := c.transport.RoundTrip(req) // http.Client would look into redirects
 	if err != nil {
 		return nil, noAnswer(ctx, err)
 	}
-	defer func() {
-		// A connection is reused only after its answer has been read. The
-		// attempt's timeout bounds this too.
-		_, _ = io.CopyN(io.Discard, resp.Body, maxDrain)
-		_ = resp.Body.Close()
-	}()
+	defer resp.Body.Close()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		drain(resp.Body)
 		return nil, statusError(resp)
 	}
 	body, err = io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
@@ -74,12 +72,16 @@ func noAnswer(ctx context.Context, err error) error {
 	case cause != nil:
 		return cause
 	}
-	// Callers know whom they called; the reason is what counts.
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
-		err = wrapped.Err
-	}
 	return &Error{Outcome: Connection, Err: err}
+}
+
+// drain reads what is left of an answer: a connection is reused only after that.
+// It closes one that goes on for too long, in bytes or in time. The attempt's
+// context does not end every read: not that after a 101, for one.
+func drain(body io.ReadCloser) {
+	late := time.AfterFunc(drainTime, func() { _ = body.Close() })
+	defer late.Stop()
+	_, _ = io.CopyN(io.Discard, body, maxDrain)
 }
 
 // statusError is the error of an answer other than 2xx.

@@ -31,7 +31,7 @@ type Client struct {
 	bulkhead  *bulkhead.Bulkhead
 	breaker   *breaker.Breaker
 	retry     *retry.Retrier
-	http      *http.Client
+	transport *http.Transport
 	onAttempt func(context.Context, Attempt)
 
 	// The causes that end the contexts, made once.
@@ -64,7 +64,7 @@ func New(cfg Config) (*Client, error) {
 		bulkhead:  bh,
 		breaker:   br,
 		retry:     rt,
-		http:      newHTTPClient(bh.Snapshot().Permits, p.Timeout, cfg.Dial),
+		transport: newTransport(bh.Snapshot().Permits, p.Timeout, cfg.Dial),
 		onAttempt: cfg.OnAttempt,
 		timeout:   fmt.Errorf("%w after %v", ErrTimeout, p.Timeout),
 		deadline:  fmt.Errorf("%w after %v", ErrDeadline, p.Deadline),
@@ -123,32 +123,29 @@ func (c *Client) Snapshot() Snapshot {
 	return Snapshot{Bulkhead: c.bulkhead.Snapshot(), Breaker: c.breaker.Snapshot()}
 }
 
-// newHTTPClient is tuned for at most permits calls at once to one host.
-func newHTTPClient(permits int, timeout time.Duration, dial func(context.Context, string, string) (net.Conn, error)) *http.Client {
+// newTransport is tuned for at most permits calls at once to one host.
+func newTransport(permits int, timeout time.Duration, dial func(context.Context, string, string) (net.Conn, error)) *http.Transport {
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
-	return &http.Client{
-		Transport: &http.Transport{
-			// net/http goes on dialing after the attempt has ended, for as
-			// long as the dialer likes. Twice as long as the attempt, so that
-			// this one ends by its own timeout.
-			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-				ctx, cancel := context.WithTimeout(ctx, 2*timeout)
-				defer cancel()
-				return dial(ctx, network, address)
-			},
-			TLSHandshakeTimeout: 2 * timeout,
-			// net/http keeps 2 idle connections a host by default: every call
-			// beyond two at once would open one and close it again.
-			MaxIdleConnsPerHost: permits,
-			// Shorter than a server waits, so that we do not send into a
-			// connection that is being closed.
-			IdleConnTimeout:        30 * time.Second,
-			MaxResponseHeaderBytes: 64 << 10,
-			DisableCompression:     true, // a few bytes of JSON
-			// No Proxy: a dependency is called directly.
+	return &http.Transport{
+		// net/http goes on dialing after the attempt has ended, for as long as
+		// the dialer likes. Twice as long as the attempt, so that this one ends
+		// by its own timeout.
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			ctx, cancel := context.WithTimeout(ctx, 2*timeout)
+			defer cancel()
+			return dial(ctx, network, address)
 		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		TLSHandshakeTimeout: 2 * timeout,
+		// net/http keeps 2 idle connections a host by default: every call
+		// beyond two at once would open one and close it again.
+		MaxIdleConnsPerHost: permits,
+		// Shorter than a server waits, so that we do not send into a connection
+		// that is being closed.
+		IdleConnTimeout:        30 * time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
+		DisableCompression:     true, // a few bytes of JSON
+		// No Proxy: a dependency is called directly.
 	}
 }

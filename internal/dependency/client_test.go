@@ -82,6 +82,24 @@ func TestCallersThatLeaveWithACauseOfTheirOwnAreNeutral(t *testing.T) {
 	}
 }
 
+// What a dependency sees of an attempt, to the byte.
+func TestTheRequestOnTheWire(t *testing.T) {
+	ours, theirs := net.Pipe()
+	head := make(chan string)
+	go func() {
+		buf := make([]byte, 4096)
+		n, _ := theirs.Read(buf)
+		head <- string(buf[:n])
+		theirs.Close()
+	}()
+	c := client(t, func(context.Context, string, string) (net.Conn, error) { return ours, nil })
+	go c.Get(t.Context(), "http://192.0.2.1/pay?x=1")
+	want := "GET /pay?x=1 HTTP/1.1\r\nHost: 192.0.2.1\r\nUser-Agent: Go-http-client/1.1\r\nAccept: application/json\r\n\r\n"
+	if got := <-head; got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
 func TestAURLThatCannotBeRequestedIsAnError(t *testing.T) {
 	_, err := client(t, nil).Get(t.Context(), "http://%zz")
 	if !errors.Is(err, ErrFailed) {

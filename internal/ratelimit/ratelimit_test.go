@@ -168,8 +168,13 @@ func TestAtTheCapNewKeysShareOneBucketAndOldOnesKeepTheirs(t *testing.T) {
 	if got := l.Keys(); got != 2 {
 		t.Errorf("%d keys, want 2", got)
 	}
+	// One of the two is of the older generation now; it counts all the same.
+	l.Allow(epoch.Add(3100*time.Millisecond), "a")
+	if d := l.Allow(epoch.Add(3100*time.Millisecond), "d"); !d.Overflow {
+		t.Errorf("a third key beside one of each generation: %+v", d)
+	}
 	// The first request after two refills drops both generations.
-	if d := l.Allow(epoch.Add(2*3001*time.Millisecond), "c"); !d.Allowed || d.Overflow {
+	if d := l.Allow(epoch.Add(3*3001*time.Millisecond), "c"); !d.Allowed || d.Overflow {
 		t.Errorf("with room again: %+v", d)
 	}
 }

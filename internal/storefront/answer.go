@@ -31,6 +31,7 @@ var (
 	errDraining = errors.New("draining")
 	errBad      = errors.New("bad request")
 	errTooLarge = errors.New("the body is too large")
+	errTooSlow  = errors.New("the body is too slow")
 )
 
 // answers maps errors to statuses: the first row that errors.Is decides, and
@@ -45,6 +46,7 @@ var answers = []struct {
 	{errBad, http.StatusBadRequest, ""},
 	{errNotFound, http.StatusNotFound, ""},
 	{errMethod, http.StatusMethodNotAllowed, ""},
+	{errTooSlow, http.StatusRequestTimeout, ""},
 	{errTooLarge, http.StatusRequestEntityTooLarge, ""},
 	{ratelimit.ErrLimited, http.StatusTooManyRequests, "wait for the next token, or send another X-API-Key"},
 	{errDraining, http.StatusServiceUnavailable, "the server is stopping: ask another instance"},
@@ -59,7 +61,12 @@ var answers = []struct {
 // handle adapts a handler that returns an error instead of answering it.
 func (s *service) handle(h func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if err := h(w, r); err != nil {
+		err := h(w, r)
+		switch {
+		case err == nil:
+		case r.Context().Err() == context.Canceled:
+			s.fail(w, r, context.Canceled) // whatever it was, the caller has hung up
+		default:
 			s.fail(w, r, err)
 		}
 	}

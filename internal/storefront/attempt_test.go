@@ -82,6 +82,19 @@ func TestUnusableAnswers(t *testing.T) {
 		}, 4, "502 payment failed: reading the answer: unexpected EOF"},
 		{"no HTTP", func(w http.ResponseWriter, _ *http.Request) { hijack(w, "SSH-2.0-nope\r\n") }, 4,
 			`502 payment failed: net/http: HTTP/1.x transport connection broken: malformed HTTP response "SSH-2.0-nope"`},
+		{"another protocol", func(w http.ResponseWriter, _ *http.Request) {
+			conn, buf, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				panic(err)
+			}
+			buf.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+			buf.Flush()
+			conn.Read(make([]byte, 1)) // says nothing more until the caller leaves
+		}, 1, "502 payment failed: 101 Switching Protocols"},
+		{"a redirect to nowhere", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", "http://[::1/")
+			w.WriteHeader(302)
+		}, 1, "502 payment failed: 302 Found"},
 		{"a closed connection", func(w http.ResponseWriter, _ *http.Request) { hijack(w, "") }, 4,
 			"502 payment failed: EOF"},
 	} {
@@ -135,11 +148,16 @@ func TestBodiesOfRefusals(t *testing.T) {
 		{"short", 60 << 10, 1},
 		{"long", 1 << 20, 4},
 		{"endless", 1 << 40, 4},
+		{"that stops", -1, 4},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, Config{FlakyURL: dependencyURL}, func(w *world) {
-				d := w.serveDependency(func(rw http.ResponseWriter, _ *http.Request) {
+				d := w.serveDependency(func(rw http.ResponseWriter, r *http.Request) {
 					rw.WriteHeader(503)
+					if tt.size < 0 {
+						rw.(http.Flusher).Flush()
+						hang(rw, r)
+					}
 					chunk := make([]byte, 4<<10)
 					for sent := 0; sent < tt.size; sent += len(chunk) {
 						if _, err := rw.Write(chunk); err != nil {
@@ -151,8 +169,8 @@ func TestBodiesOfRefusals(t *testing.T) {
 				if got := d.connections.Load(); got != tt.connections {
 					w.Errorf("%d connections for 4 attempts, want %d", got, tt.connections)
 				}
-				if took := time.Since(w.start); took > 700*time.Millisecond {
-					w.Errorf("took %v, want no more than the waits", took)
+				if took := time.Since(w.start); took > 900*time.Millisecond {
+					w.Errorf("took %v, want no more than the waits and 50ms each", took)
 				}
 			})
 		})
@@ -178,6 +196,23 @@ func TestAnswersAreWholeAndConnectionsReused(t *testing.T) {
 		}
 		if got := d.connections.Load(); got != 1 {
 			w.Errorf("%d connections for 8 attempts in turn, want 1", got)
+		}
+	})
+}
+
+// An idle connection is given up well before a server does the same.
+func TestIdleConnections(t *testing.T) {
+	inBubble(t, Config{FlakyURL: dependencyURL}, func(w *world) {
+		d := w.serveDependency(takes(0))
+		for _, tt := range []struct {
+			idle time.Duration
+			want int64
+		}{{0, 1}, {29 * time.Second, 1}, {31 * time.Second, 2}} {
+			time.Sleep(tt.idle)
+			w.want(w.get("/checkout"), "200 {}")
+			if got := d.connections.Load(); got != tt.want {
+				w.Errorf("%d connections after %v idle, want %d", got, tt.idle, tt.want)
+			}
 		}
 	})
 }

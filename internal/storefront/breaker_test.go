@@ -132,6 +132,7 @@ func TestRetryAfterOfAnOpenBreaker(t *testing.T) {
 			{5 * time.Second, "5"},
 			{5*time.Second + 1, "5"}, // rounded up
 			{6 * time.Second, "4"},
+			{6600 * time.Millisecond, "4"},
 			{9*time.Second + 500*time.Millisecond, "1"},
 			{10 * time.Second, "1"},
 		} {

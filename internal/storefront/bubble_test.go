@@ -55,20 +55,22 @@ func inBubble(t *testing.T, cfg Config, test func(w *world)) {
 		w.stop = stop
 		go func() { w.served <- w.service.serve(ctx, ln) }()
 
+		// Deferred, so that a test that gives up leaves the bubble too.
+		defer func() {
+			for _, close := range w.cleanup {
+				close()
+			}
+			w.client.CloseIdleConnections()
+			stop()
+			if err := <-w.served; err != nil && !errors.Is(err, ErrDrainTimeout) {
+				t.Errorf("Serve = %v", err)
+			}
+			// net/http's own complaints: a second status, a write after the end.
+			if log := w.log.String(); strings.Contains(log, `msg="http: `) {
+				t.Errorf("the server complained:\n%s", log)
+			}
+		}()
 		test(w)
-
-		for _, close := range w.cleanup {
-			close()
-		}
-		w.client.CloseIdleConnections()
-		stop()
-		if err := <-w.served; err != nil && !errors.Is(err, ErrDrainTimeout) {
-			t.Errorf("Serve = %v", err)
-		}
-		// net/http's own complaints: a second status, a write after the end.
-		if log := w.log.String(); strings.Contains(log, `msg="http: `) {
-			t.Errorf("the server complained:\n%s", log)
-		}
 	})
 }
 

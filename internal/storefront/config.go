@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"strconv"
 	"time"
 
 	"example.com/storefront/internal/dependency"
@@ -136,14 +137,22 @@ func address(name string, field *string, usage string) setting {
 		bind: func(fs *flag.FlagSet) { fs.StringVar(field, name, "", usage) },
 		fill: func() {},
 		check: func() error {
+			if *field == "" {
+				return nil
+			}
 			u, err := url.Parse(*field)
 			switch {
-			case *field == "":
-				return nil
-			case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
+			case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "", !isPort(u.Port()):
 				return fmt.Errorf("%q is not a URL like http://127.0.0.1:3001/flaky", *field)
+			case u.User != nil:
+				return fmt.Errorf("%q has a user name, which would not be sent", u.Redacted())
 			}
 			return nil
 		},
 	}
+}
+
+func isPort(port string) bool {
+	_, err := strconv.ParseUint(port, 10, 16)
+	return err == nil || port == ""
 }

@@ -35,6 +35,8 @@ func TestValidateNamesTheField(t *testing.T) {
 		{"flaky-url", func(c *Config) { c.FlakyURL = "ftp://x/" }, func(c *Config) { c.FlakyURL = "https://x/" }},
 		{"flaky-url", func(c *Config) { c.FlakyURL = "http:///x" }, func(c *Config) { c.FlakyURL = "http://[::1]/x" }},
 		{"flaky-url", func(c *Config) { c.FlakyURL = "http://x\n/" }, func(c *Config) { c.FlakyURL = "" }},
+		{"flaky-url", func(c *Config) { c.FlakyURL = "http://x:65536/" }, func(c *Config) { c.FlakyURL = "http://x:65535/" }},
+		{"flaky-url", func(c *Config) { c.FlakyURL = "http://me:secret@x/" }, func(c *Config) { c.FlakyURL = "http://x/@" }},
 		{"checkout-deadline", func(c *Config) { c.Flaky.Deadline = time.Millisecond - 1 }, func(c *Config) { c.Flaky.Deadline = time.Millisecond }},
 		{"attempt-timeout", func(c *Config) { c.Flaky.Timeout = time.Hour + 1 }, func(c *Config) { c.Flaky.Timeout = time.Hour }},
 		{"retry-attempts", func(c *Config) { c.Flaky.Retry.Attempts = -1 }, func(c *Config) { c.Flaky.Retry.Attempts = 1 }},
@@ -59,7 +61,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		}
 		tt.bad(&cfg)
 		_, err := New(cfg)
-		if err == nil || !strings.HasPrefix(err.Error(), "-"+tt.name+": ") {
+		if err == nil || !strings.HasPrefix(err.Error(), "-"+tt.name+": ") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s out of range: %v, want an error that names it", tt.name, err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -89,11 +90,11 @@ func TestDrainDoesNotWaitForSilence(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, Config{}, func(w *world) {
+				accepted := w.begin(w.Context(), "/slow")
 				conn := w.dial()
 				go conn.Write([]byte(said))
 				go drop(conn)
-				time.Sleep(2 * time.Second)
-				accepted := w.begin(w.Context(), "/slow")
+				synctest.Wait()
 				stopped := time.Now()
 				w.stop()
 				w.want(<-accepted, "200 done")
@@ -152,7 +153,7 @@ func TestConnectionsEnd(t *testing.T) {
 		after      time.Duration
 	}{
 		{"headers that never end", "GET /slow HTTP/1.1\r\nHost: x", 5 * time.Second},
-		{"a body that never ends", "GET /limited HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n", 15 * time.Second},
+		{"a body that never ends", "GET /limited HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n", 5 * time.Second},
 		{"an idle connection", "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", 2 * time.Minute},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -195,6 +196,18 @@ func TestServeReportsWhatMadeItImpossible(t *testing.T) {
 	}
 	if err := Serve(context.Background(), ln, Config{SlowPermits: -1}); err == nil || !strings.Contains(err.Error(), "-slow-permits") {
 		t.Errorf("Serve with a bad config = %v", err)
+	}
+}
+
+func TestSilentConnsForgetsThoseThatSpeakOrClose(t *testing.T) {
+	var s silentConns
+	a, b := net.Pipe()
+	for c, next := range map[net.Conn]http.ConnState{a: http.StateActive, b: http.StateClosed} {
+		s.track(c, http.StateNew)
+		s.track(c, next)
+		if len(s.since) != 0 {
+			t.Errorf("still tracked after %v", next)
+		}
 	}
 }
 

@@ -1,12 +1,14 @@
 package storefront
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"runtime/debug"
 	"time"
 
@@ -63,21 +65,39 @@ func (s *service) recoverPanics(next http.Handler) http.Handler {
 	})
 }
 
-// dropBody reads the body that a GET has no use for: only then does net/http
-// watch for a client that hangs up.
-func (s *service) dropBody(next http.Handler) http.Handler {
-	const most = 64 << 10 // bytes
+// readBody reads the whole body before the handler: only then does net/http
+// watch for a client that hangs up, and an answer would wait for a body that
+// nobody has read.
+func (s *service) readBody(next http.Handler) http.Handler {
+	const (
+		maxSize = 64 << 10 // bytes
+		maxTime = 5 * time.Second
+	)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, err := io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, most))
+		if r.Body == http.NoBody {
+			next.ServeHTTP(w, r)
+			return
+		}
+		// A writer without deadlines, as in a test, reads what it has.
+		conn := http.NewResponseController(w)
+		_ = conn.SetReadDeadline(time.Now().Add(maxTime))
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxSize))
 		var tooLarge *http.MaxBytesError
 		switch {
-		case errors.As(err, &tooLarge):
-			s.fail(w, r, fmt.Errorf("%w: at most %d bytes", errTooLarge, most))
-		case err != nil:
-			s.fail(w, r, badRequest("the body: "+err.Error()))
-		default:
+		case err == nil:
+			_ = conn.SetReadDeadline(time.Time{})
+			r.Body = io.NopCloser(bytes.NewReader(body))
 			next.ServeHTTP(w, r)
+			return
+		case errors.As(err, &tooLarge):
+			err = fmt.Errorf("%w: at most %d bytes", errTooLarge, maxSize)
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			err = fmt.Errorf("%w: at most %v", errTooSlow, maxTime)
+		default:
+			err = badRequest("the body: " + err.Error())
 		}
+		w.Header().Set("Connection", "close")
+		s.fail(w, r, err)
 	})
 }
 

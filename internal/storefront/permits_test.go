@@ -1,6 +1,7 @@
 package storefront
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"log/slog"
@@ -64,15 +65,56 @@ func TestBodiesOfRequests(t *testing.T) {
 		body := func(n int) io.Reader { return strings.NewReader(strings.Repeat("x", n)) }
 		w.want(w.sendBody(w.Context(), "GET", "/limited", body(64<<10)), "200 ok")
 		w.want(w.sendBody(w.Context(), "GET", "/limited", body(64<<10+1)), "413 the body is too large: at most 65536 bytes")
-		conn := w.dial()
-		go func() {
-			io.WriteString(conn, "GET /limited HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nrubbish\r\n")
-		}()
-		answer := make([]byte, 12)
-		if _, err := io.ReadFull(conn, answer); err != nil || string(answer) != "HTTP/1.1 400" {
-			w.Errorf("a malformed body: %q, %v, want 400", answer, err)
+		for _, tt := range []struct {
+			said, want string
+			after      time.Duration
+		}{
+			{"GET /limited HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nrubbish\r\n", "400 the body: invalid byte in chunk length", 0},
+			{"GET /limited HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n", "408 the body is too slow: at most 5s", 5 * time.Second},
+			{"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n", "408 the body is too slow: at most 5s", 5 * time.Second},
+			{"POST /nope HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n", "408 the body is too slow: at most 5s", 5 * time.Second},
+		} {
+			conn := w.dial()
+			start := time.Now()
+			go io.WriteString(conn, tt.said)
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				w.Fatalf("%q: %v", tt.said, err)
+			}
+			text, _ := io.ReadAll(resp.Body)
+			w.want(answer{status: resp.StatusCode, body: string(text)}, tt.want)
+			if took := time.Since(start); took != tt.after || !resp.Close {
+				w.Errorf("%q: answered after %v, close %v, want %v and true", tt.said, took, resp.Close, tt.after)
+			}
+			go drop(conn)
 		}
-		go drop(conn)
+	})
+}
+
+// The deadline for the body is not one for the work.
+func TestWorkAfterABodyIsNotCutOff(t *testing.T) {
+	inBubble(t, Config{SlowWork: time.Minute}, func(w *world) {
+		w.want(w.sendBody(w.Context(), "GET", "/slow", strings.NewReader("x")), "200 done")
+	})
+}
+
+// Whatever the dependency answered, nobody waits for it any more.
+func TestHangUpIsA499WhateverTheDependencyAnswers(t *testing.T) {
+	cfg := Config{FlakyURL: dependencyURL}
+	cfg.Flaky.Retry.Attempts = 1
+	inBubble(t, cfg, func(w *world) {
+		w.serveDependency(func(rw http.ResponseWriter, r *http.Request) {
+			rw.WriteHeader(503)
+			rw.(http.Flusher).Flush()
+			hang(rw, r)
+		})
+		ctx, cancel := context.WithTimeout(w.Context(), 20*time.Millisecond)
+		defer cancel()
+		w.send(ctx, "GET", "/checkout")
+		time.Sleep(time.Second)
+		if log := w.log.String(); !strings.Contains(log, "route=/checkout code=499") {
+			w.Errorf("logged:\n%s", log)
+		}
 	})
 }
 
@@ -171,8 +213,9 @@ func TestPanicGivesItsPermitBack(t *testing.T) {
 			w.Errorf("%+v, want no permit in use and 10 failures", got)
 		}
 		w.want(w.get("/slow"), "200 done")
-		if got := strings.Count(log.String(), `err="panic: boom`); got != 10 || strings.Count(log.String(), "\n") != 10 {
-			w.Errorf("%d panics in the log, want 10, one a line:\n%s", got, log.String())
+		if got := strings.Count(log.String(), `err="panic: boom`); got != 10 || strings.Count(log.String(), "route=/checkout code=500") != 10 ||
+			strings.Count(log.String(), "\n") != 10+10+10+1 { // panics, /checkout, /flaky, /slow
+			w.Errorf("%d panics in the log, want 10, one a line:\n%.2000s", got, log.String())
 		}
 	})
 }
@@ -185,7 +228,7 @@ func (p panicking) Handle(ctx context.Context, r slog.Record) error {
 	switch {
 	case r.Message == "attempt":
 		panic("boom")
-	case r.Level < slog.LevelError:
+	case r.Level < slog.LevelError && r.Message != "request":
 		return nil
 	}
 	return p.Handler.Handle(ctx, r)

@@ -31,8 +31,9 @@ func Serve(ctx context.Context, ln net.Listener, cfg Config) error {
 
 func (s *service) serve(ctx context.Context, ln net.Listener) error {
 	// Both must outlast the longest work: a write deadline that passes earlier
-	// sends an empty reply, a read deadline cancels the request's context. They
-	// end clients that send a body, or take an answer, a byte at a time.
+	// sends an empty reply, a read deadline cancels the request's context. The
+	// first ends clients that take their answer a byte at a time; bodies are
+	// read by readBody.
 	longest := max(s.cfg.SlowWork, s.cfg.Flaky.Deadline) + 10*time.Second
 	var silent silentConns
 	srv := &http.Server{
@@ -66,6 +67,7 @@ func (s *service) shutdown(srv *http.Server, silent *silentConns) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.DrainTimeout)
 	defer cancel()
 	s.drain.begin()
+	s.log.Info("draining", "timeout", s.cfg.DrainTimeout)
 	silent.closeOlder(time.Second) // a younger one may be a call of our own
 	drained := s.drain.wait(ctx)
 
@@ -80,6 +82,7 @@ func (s *service) shutdown(srv *http.Server, silent *silentConns) error {
 	if drained != nil {
 		return fmt.Errorf("%w after %v", ErrDrainTimeout, s.cfg.DrainTimeout)
 	}
+	s.log.Info("drained")
 	return nil
 }
 

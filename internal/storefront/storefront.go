@@ -70,13 +70,13 @@ func newService(cfg Config) (*service, error) {
 // routes has every route, and all that a request passes on its way to one.
 func (s *service) routes() http.Handler {
 	r := chi.NewRouter()
-	r.Use(s.logRequests, s.recoverPanics, middleware.GetHead)
+	r.Use(s.logRequests, s.recoverPanics, s.readBody, middleware.GetHead)
 	r.NotFound(s.handle(notFound))
 	r.MethodNotAllowed(s.handle(methodNotAllowed))
 
 	// Business: refused while draining.
 	r.Group(func(r chi.Router) {
-		r.Use(noStore, s.dropBody, s.unlessDraining)
+		r.Use(noStore, s.unlessDraining)
 		r.Get("/checkout", s.handle(s.checkout))
 		r.Get("/limited", s.handle(s.limited))
 		r.Get("/slow", s.handle(s.slow))
