@@ -39,7 +39,8 @@ func (c *Client) attempt(ctx context.Context, url string) (body []byte, err erro
 	}
 	// net/http sends a request again, unasked, when a reused connection breaks
 	// and there is no body, or one it can rewind. This body is empty and cannot
-	// be rewound; "identity" keeps it from leaving a trace on the wire.
+	// be rewound. "identity" spares the goroutine and the timer with which
+	// net/http would find out that it is empty; nothing of it is sent.
 	req.Body = io.NopCloser(strings.NewReader(""))
 	req.TransferEncoding = []string{"identity"}
 	req.Header.Set("Accept", "application/json")

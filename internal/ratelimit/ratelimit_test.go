@@ -173,9 +173,21 @@ func TestAtTheCapNewKeysShareOneBucketAndOldOnesKeepTheirs(t *testing.T) {
 	if d := l.Allow(epoch.Add(3100*time.Millisecond), "d"); !d.Overflow {
 		t.Errorf("a third key beside one of each generation: %+v", d)
 	}
-	// The first request after two refills drops both generations.
-	if d := l.Allow(epoch.Add(3*3001*time.Millisecond), "c"); !d.Allowed || d.Overflow {
-		t.Errorf("with room again: %+v", d)
+}
+
+// After one refill the buckets are the older generation, after two they are gone.
+func TestStaleKeysDoNotHoldTheCap(t *testing.T) {
+	const refill = 3*time.Second + time.Millisecond
+	for _, tt := range []struct {
+		after    time.Duration
+		overflow bool
+	}{{refill - 1, true}, {refill, true}, {2*refill - 1, true}, {2 * refill, false}} {
+		l := limiter(t, Config{MaxKeys: 2})
+		l.Allow(epoch, "a")
+		l.Allow(epoch, "b")
+		if d := l.Allow(epoch.Add(tt.after), "c"); d.Overflow != tt.overflow {
+			t.Errorf("after %v: %+v, want overflow %v", tt.after, d, tt.overflow)
+		}
 	}
 }
 func TestParallelRequestsGetTheBurstAndNoMore(t *testing.T) {

@@ -103,6 +103,7 @@ func apiKey(r *http.Request) (string, error) {
 // to tell when a client does not take its answer.
 func write(w http.ResponseWriter, contentType, body string) error {
 	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Cache-Control", "no-store") // each answer is one of a kind
 	_, _ = io.WriteString(w, body)
 	return nil
 }

@@ -67,45 +67,30 @@ func (s *service) recoverPanics(next http.Handler) http.Handler {
 
 // readBody reads the whole body before the handler: only then does net/http
 // watch for a client that hangs up, and an answer would wait for a body that
-// nobody has read.
+// nobody has read. The server's ReadTimeout bounds it in time.
 func (s *service) readBody(next http.Handler) http.Handler {
-	const (
-		maxSize = 64 << 10 // bytes
-		maxTime = 5 * time.Second
-	)
+	const most = 64 << 10 // bytes
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body == http.NoBody {
 			next.ServeHTTP(w, r)
 			return
 		}
-		// A writer without deadlines, as in a test, reads what it has.
-		conn := http.NewResponseController(w)
-		_ = conn.SetReadDeadline(time.Now().Add(maxTime))
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxSize))
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 		var tooLarge *http.MaxBytesError
 		switch {
 		case err == nil:
-			_ = conn.SetReadDeadline(time.Time{})
 			r.Body = io.NopCloser(bytes.NewReader(body))
 			next.ServeHTTP(w, r)
 			return
 		case errors.As(err, &tooLarge):
-			err = fmt.Errorf("%w: at most %d bytes", errTooLarge, maxSize)
+			err = fmt.Errorf("%w: at most %d bytes", errTooLarge, most)
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			err = fmt.Errorf("%w: at most %v", errTooSlow, maxTime)
+			err = errTooSlow
 		default:
 			err = badRequest("the body: " + err.Error())
 		}
 		w.Header().Set("Connection", "close")
 		s.fail(w, r, err)
-	})
-}
-
-// noStore: every answer of a business route is one of a kind.
-func noStore(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Cache-Control", "no-store")
-		next.ServeHTTP(w, r)
 	})
 }
 

@@ -1,10 +1,12 @@
 package storefront
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -43,6 +45,12 @@ func TestMethods(t *testing.T) {
 		}
 		w.want(w.send(w.Context(), "POST", "/%73low"), "404 "+errNotFound.Error()) // the router does not decode
 		w.want(w.get("/%73low"), "404 "+errNotFound.Error())
+		conn := w.dial()
+		go io.WriteString(conn, "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n")
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || resp.StatusCode != 404 {
+			w.Errorf("OPTIONS *: %v, %v, want 404", resp, err)
+		}
 		for _, path := range []string{"/", "/nope", "/checkout/", "/Checkout", "//slow", "/flaky/%2f"} {
 			for _, method := range []string{"GET", "POST", "BREW"} {
 				got := w.send(w.Context(), method, path)

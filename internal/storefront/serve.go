@@ -30,20 +30,18 @@ func Serve(ctx context.Context, ln net.Listener, cfg Config) error {
 }
 
 func (s *service) serve(ctx context.Context, ln net.Listener) error {
-	// Both must outlast the longest work: a write deadline that passes earlier
-	// sends an empty reply, a read deadline cancels the request's context. The
-	// first ends clients that take their answer a byte at a time; bodies are
-	// read by readBody.
+	// The write deadline ends clients that take their answer a byte at a time.
+	// It runs while the handler works, and must outlast that: one that passes
+	// earlier sends an empty reply.
 	longest := max(s.cfg.SlowWork, s.cfg.Flaky.Deadline) + 10*time.Second
 	var silent silentConns
 	srv := &http.Server{
-		Handler:           s,
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       longest,
-		WriteTimeout:      longest,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    16 << 10,
-		ConnState:         silent.track,
+		Handler:        s,
+		ReadTimeout:    5 * time.Second, // header and body; see readBody
+		WriteTimeout:   longest,
+		IdleTimeout:    2 * time.Minute,
+		MaxHeaderBytes: 16 << 10,
+		ConnState:      silent.track,
 		// OPTIONS * gets its 404 like any other path that is no route.
 		DisableGeneralOptionsHandler: true,
 		ErrorLog:                     slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
@@ -72,7 +70,7 @@ func (s *service) shutdown(srv *http.Server, silent *silentConns) error {
 	drained := s.drain.wait(ctx)
 
 	// The work is done; its last answers may still be on their way out. What
-	// then remains is half-sent requests and answers that nobody reads.
+	// then remains is answers that nobody reads.
 	silent.closeOlder(0)
 	ctx, cancel = context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -86,8 +84,8 @@ func (s *service) shutdown(srv *http.Server, silent *silentConns) error {
 	return nil
 }
 
-// silentConns are the connections that have not sent a request. Shutdown waits
-// for them, for up to 5 s.
+// silentConns are the connections that have not sent a whole request. Shutdown
+// waits for them, for up to 5 s.
 type silentConns struct {
 	mu    sync.Mutex
 	since map[net.Conn]time.Time // guarded by mu

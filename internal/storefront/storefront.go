@@ -76,7 +76,7 @@ func (s *service) routes() http.Handler {
 
 	// Business: refused while draining.
 	r.Group(func(r chi.Router) {
-		r.Use(noStore, s.unlessDraining)
+		r.Use(s.unlessDraining)
 		r.Get("/checkout", s.handle(s.checkout))
 		r.Get("/limited", s.handle(s.limited))
 		r.Get("/slow", s.handle(s.slow))
