@@ -89,7 +89,6 @@ func (s *service) readBody(next http.Handler) http.Handler {
 		default:
 			err = badRequest("the body: " + err.Error())
 		}
-		w.Header().Set("Connection", "close")
 		s.fail(w, r, err)
 	})
 }
