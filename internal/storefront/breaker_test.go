@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -87,16 +88,17 @@ func TestProbes(t *testing.T) {
 		{"that is a healthy 404", status(404), "502 payment failed: 404 Not Found", "200 {}"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			answer := status(500)
+			var answer atomic.Value // of http.HandlerFunc
+			answer.Store(status(500))
 			inBubble(t, Config{FlakyURL: dependencyURL}, func(w *world) {
-				w.serveDependency(func(rw http.ResponseWriter, r *http.Request) { answer(rw, r) })
+				w.serveDependency(func(rw http.ResponseWriter, r *http.Request) { answer.Load().(http.HandlerFunc)(rw, r) })
 				for range 3 {
 					w.get("/checkout")
 				}
 				time.Sleep(10*time.Second + time.Nanosecond)
-				answer = tt.probe
+				answer.Store(tt.probe)
 				w.want(w.get("/checkout"), tt.want)
-				answer = takes(0)
+				answer.Store(takes(0))
 				if strings.Contains(tt.want, "404") {
 					w.want(w.get("/checkout"), "200 {}")
 				} else {
