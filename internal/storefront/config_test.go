@@ -60,7 +60,10 @@ func TestValidateNamesTheField(t *testing.T) {
 			t.Errorf("%s: %v for a value in range", tt.name, err)
 		}
 		tt.bad(&cfg)
-		_, err := New(cfg)
+		h, err := New(cfg)
+		if h != nil {
+			t.Errorf("%s out of range: a handler beside the error", tt.name)
+		}
 		if err == nil || !strings.HasPrefix(err.Error(), "-"+tt.name+": ") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s out of range: %v, want an error that names it", tt.name, err)
 		}

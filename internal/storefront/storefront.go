@@ -35,7 +35,11 @@ type service struct {
 // httptest.NewServer, over an in-memory network. It needs no closing: idle
 // connections to the dependency end by themselves, after 30 s.
 func New(cfg Config) (http.Handler, error) {
-	return newService(cfg)
+	s, err := newService(cfg)
+	if err != nil {
+		return nil, err // not a handler that is a nil *service
+	}
+	return s, nil
 }
 
 func newService(cfg Config) (*service, error) {
