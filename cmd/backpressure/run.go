@@ -126,7 +126,7 @@ func parse(args []string) (options, *flag.FlagSet, error) {
 	fs.SetOutput(io.Discard) // run prints errors and help
 	fs.IntVar(&o.capacity, "capacity", 2, "events that the queue has room for")
 	fs.IntVar(&o.events, "events", 4, "events to produce")
-	fs.StringVar(&o.policy, "policy", "drop", "`what` to do when the queue is full: drop, wait or timeout")
+	fs.StringVar(&o.policy, "policy", "drop", "`policy` when the queue is full: drop, wait or timeout")
 	fs.DurationVar(&o.timeout, "timeout", 50*time.Millisecond, "how long the policy timeout waits for room")
 	fs.DurationVar(&o.work, "work", 0, "how long the consumer works on an event")
 	if err := fs.Parse(args); err != nil {
@@ -141,15 +141,15 @@ func parse(args []string) (options, *flag.FlagSet, error) {
 func (o options) validate() error {
 	const many, long = 1_000_000, time.Hour
 	var errs []error
-	check := func(name string, ok bool, value, want any) {
+	check := func(name string, ok bool, value any, problem string) {
 		if !ok {
-			errs = append(errs, fmt.Errorf("-%s: %v is out of range, %v", name, value, want))
+			errs = append(errs, fmt.Errorf("-%s: %v %s", name, value, problem))
 		}
 	}
-	check("capacity", o.capacity >= 1 && o.capacity <= many, o.capacity, "1 to 1000000")
-	check("events", o.events >= 0 && o.events <= many, o.events, "0 to 1000000")
-	check("policy", o.policy == "drop" || o.policy == "wait" || o.policy == "timeout", o.policy, "drop, wait or timeout")
-	check("timeout", o.timeout > 0 && o.timeout <= long, o.timeout, "more than 0 to 1h")
-	check("work", o.work >= 0 && o.work <= long, o.work, "0 to 1h")
+	check("capacity", o.capacity >= 1 && o.capacity <= many, o.capacity, "is out of range, 1 to 1000000")
+	check("events", o.events >= 0 && o.events <= many, o.events, "is out of range, 0 to 1000000")
+	check("policy", o.policy == "drop" || o.policy == "wait" || o.policy == "timeout", o.policy, "is not drop, wait or timeout")
+	check("timeout", o.timeout > 0 && o.timeout <= long, o.timeout, "is out of range, 1ns to 1h")
+	check("work", o.work >= 0 && o.work <= long, o.work, "is out of range, 0s to 1h")
 	return errors.Join(errs...)
 }

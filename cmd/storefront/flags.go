@@ -25,7 +25,7 @@ type options struct {
 func (o *options) flags() *flag.FlagSet {
 	fs := flag.NewFlagSet("storefront", flag.ContinueOnError)
 	fs.SetOutput(io.Discard) // run prints errors and help
-	fs.StringVar(&o.addr, "addr", "127.0.0.1:3000", "where to listen, `host:port`; port 0 takes a free one")
+	fs.StringVar(&o.addr, "addr", "127.0.0.1:3000", "listen `address`, host:port; port 0 takes a free one")
 	fs.StringVar(&o.logLevel, "log-level", "info", "lowest `level` that is logged: debug, info, warn or error")
 	fs.StringVar(&o.logFormat, "log-format", "text", "`format` of the log, on stderr: text or json")
 	fs.BoolVar(&o.version, "version", false, "print the version and exit")
@@ -109,7 +109,7 @@ func usage(w io.Writer) {
 Usage: storefront [flags]
 
 Each flag but -version can be set in the environment too: -limit-burst is
-STOREFRONT_LIMIT_BURST. The flag wins; an empty variable is as good as none.
+STOREFRONT_LIMIT_BURST. The flag wins; an empty variable counts as unset.
 `)
 	var o options
 	fs := o.flags()

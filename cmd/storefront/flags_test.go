@@ -11,7 +11,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files and the output in README.md")
 
-func TestHelp(t *testing.T) {
+func TestHelpListsEveryFlagOnce(t *testing.T) {
 	var out bytes.Buffer
 	p := process{args: []string{"-h"}, stdout: &out}
 	if code := p.run(); code != 0 {
@@ -115,7 +115,7 @@ func TestBadEnvironmentExitsWithTwoAndNamesTheVariable(t *testing.T) {
 	}
 }
 
-func TestOtherBadUsage(t *testing.T) {
+func TestUnknownFlagsAndArgumentsExitWithTwo(t *testing.T) {
 	for args, want := range map[string]string{
 		"-nope":                  "flag provided but not defined: -nope",
 		"serve":                  `unexpected argument "serve": every setting is a flag`,
@@ -140,11 +140,11 @@ func TestFlagWinsOverEnvironmentWinsOverDefault(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c := opts.service; c.LimitBurst != 5 || c.SlowWork != 3*time.Second || c.SlowPermits != 2 || opts.version {
-		t.Errorf("burst %d, work %v, permits %d, want 5, 3s and 2", c.LimitBurst, c.SlowWork, c.SlowPermits)
+		t.Errorf("burst %d, work %v, permits %d, version %v, want 5, 3s, 2 and false", c.LimitBurst, c.SlowWork, c.SlowPermits, opts.version)
 	}
 	// What a flag overrides is not even read.
 	env["STOREFRONT_LIMIT_BURST"] = "x"
 	if _, err := parse([]string{"-limit-burst", "5"}, func(name string) string { return env[name] }); err != nil {
-		t.Error(err)
+		t.Errorf("a variable that a flag overrides was read: %v", err)
 	}
 }

@@ -67,10 +67,10 @@ func TestServesDrainsAndExitsWithZero(t *testing.T) {
 				p.signals <- signal
 				synctest.Wait()
 				if got := p.get(t, "http://localhost:3000/readyz"); got != "503 Service Unavailable" {
-					t.Errorf("/readyz while draining: %s", got)
+					t.Errorf("/readyz while draining: %s, want 503", got)
 				}
 				if got := <-slow; got != "200 OK" {
-					t.Errorf("accepted work: %s", got)
+					t.Errorf("accepted work: %s, want 200", got)
 				}
 				if code := <-p.code; code != 0 {
 					t.Errorf("exit %d, want 0; stderr:\n%s", code, &p.stderr)
@@ -215,7 +215,7 @@ func TestLogFlags(t *testing.T) {
 	}
 }
 
-func TestVersion(t *testing.T) {
+func TestVersionIsPrintedAndNothingServed(t *testing.T) {
 	p := process{args: []string{"-version"}, getenv: os.Getenv}
 	var out bytes.Buffer
 	p.stdout = &out

@@ -21,7 +21,7 @@ import (
 // State of a breaker.
 type State string
 
-// The three states, as they are written everywhere.
+// The three states, as logs spell them.
 const (
 	Closed   State = "closed"    // calls pass
 	Open     State = "open"      // calls are refused

@@ -149,6 +149,7 @@ func TestOneProbeAndNotASecond(t *testing.T) {
 		}
 	})
 }
+
 func TestResultFromBeforeAChangeDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := breaker(t, Config{})
@@ -167,6 +168,7 @@ func TestResultFromBeforeAChangeDoesNotCount(t *testing.T) {
 		}
 	})
 }
+
 func TestPanickingProbeFailsAndGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := breaker(t, Config{})
@@ -190,6 +192,7 @@ func TestPanickingProbeFailsAndGoesOn(t *testing.T) {
 		}
 	})
 }
+
 func TestCallsUnderWayLearnThatItOpened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := breaker(t, Config{})
@@ -222,6 +225,7 @@ func TestCallsUnderWayLearnThatItOpened(t *testing.T) {
 		})
 	})
 }
+
 func TestSnapshotChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := breaker(t, Config{})
@@ -252,6 +256,7 @@ func TestSnapshotChangesNothing(t *testing.T) {
 		}
 	})
 }
+
 func TestOnTransitionIsCalledInOrderWithNoLockHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b *Breaker

@@ -37,6 +37,7 @@ func TestFullIsRefusedAtOnce(t *testing.T) {
 		}
 	})
 }
+
 func TestPermitIsGivenBackOnEveryPath(t *testing.T) {
 	errDown := errors.New("down")
 	for name, fn := range map[string]func() error{

@@ -56,7 +56,7 @@ func (c *Client) attempt(ctx context.Context, url string) (body []byte, err erro
 	}
 	body, err = io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
 	if err != nil {
-		return nil, noAnswer(ctx, fmt.Errorf("reading the answer: %w", err))
+		return nil, noAnswer(ctx, fmt.Errorf("reading the response: %w", err))
 	}
 	if err := checkJSON(body); err != nil {
 		return nil, err
@@ -103,11 +103,11 @@ func checkJSON(body []byte) error {
 	var reason string
 	switch {
 	case len(body) == 0:
-		reason = "the answer is empty"
+		reason = "the response is empty"
 	case len(body) > maxBody:
-		reason = fmt.Sprintf("the answer is longer than %d bytes", maxBody)
+		reason = fmt.Sprintf("the response is longer than %d bytes", maxBody)
 	case !json.Valid(body):
-		reason = "the answer is not JSON"
+		reason = "the response is not JSON"
 	default:
 		return nil
 	}

@@ -102,9 +102,9 @@ func (c *Client) Get(caller context.Context, url string) (body []byte, err error
 	return body, err
 }
 
-// orGone is err, or if the caller went away with a cause of its own, as a failed
-// errgroup does, that together with context.Canceled: it is not the dependency
-// that failed.
+// orGone adds caller.Err() to an err that is only the caller's own cause of
+// cancellation, as a failed errgroup has one, so that neutral recognises it: the
+// caller went away, the dependency did not fail.
 func orGone(caller context.Context, err error) error {
 	if caller.Err() == nil || neutral(err) || !errors.Is(err, context.Cause(caller)) {
 		return err

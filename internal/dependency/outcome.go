@@ -19,7 +19,7 @@ var (
 // Outcome says how an attempt ended.
 type Outcome string
 
-// The outcomes, as they are written everywhere.
+// The outcomes, as logs spell them.
 const (
 	OK          Outcome = "ok"
 	Status4xx   Outcome = "status_4xx"
@@ -30,10 +30,10 @@ const (
 	Cancelled   Outcome = "cancelled"   // the caller went away
 )
 
-// Error is an attempt that failed. Its text is the reason alone.
+// Error is a failed attempt. Its text is the reason alone.
 //
-// It does not unwrap: a connection that could not be opened in time may well be
-// a context.DeadlineExceeded inside, which is not the caller's.
+// It does not unwrap: Err may be a dial timeout, which is a
+// context.DeadlineExceeded that must not pass for the caller's.
 type Error struct {
 	Outcome Outcome
 	Status  int // the answer's, 0 if there was none
@@ -88,13 +88,9 @@ func transient(err error) bool {
 	if neutral(err) || errors.Is(err, ErrDeadline) || !errors.As(err, &e) {
 		return false
 	}
-	switch e.Outcome {
-	case Timeout, Connection:
-		return true
-	}
 	switch e.Status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
 	}
-	return false
+	return e.Outcome == Timeout || e.Outcome == Connection
 }

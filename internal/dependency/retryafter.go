@@ -13,7 +13,7 @@ import (
 func parseRetryAfter(value string, now time.Time) time.Duration {
 	if date, err := http.ParseTime(value); err == nil {
 		wait := date.Sub(now)
-		if wait == math.MaxInt64 { // where Sub ends
+		if wait == math.MaxInt64 { // Sub saturates
 			return 0
 		}
 		return max(0, wait)

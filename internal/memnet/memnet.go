@@ -34,7 +34,7 @@ func (n *Network) Listen(network, address string) (net.Listener, error) {
 		host = "::"
 	}
 	if port == "0" {
-		n.lastPort++
+		n.lastPort++ // from 49152, as RFC 6335 has dynamic ports
 		port = strconv.Itoa(49151 + n.lastPort)
 	}
 	l := &listener{
@@ -98,6 +98,8 @@ func (a addr) DialContext(ctx context.Context, network, address string) (net.Con
 	return a.home.DialContext(ctx, network, address)
 }
 
+// conn has the listener's address at both ends: a server needs it to dial back,
+// and nobody needs the client's.
 type conn struct {
 	net.Conn
 	server addr

@@ -97,6 +97,7 @@ func TestCloseSendsWaitingSendersHome(t *testing.T) {
 		}
 	})
 }
+
 func TestAcceptedIsReceivedWhateverTheMomentOfClosing(t *testing.T) {
 	for round := range 50 {
 		q := queue(t, 3)

@@ -73,7 +73,7 @@ func New(cfg Config) (*Limiter, error) {
 	return l, nil
 }
 
-// Decision is the answer to one request.
+// Decision is the answer to one request, allowed or not.
 type Decision struct {
 	Allowed bool
 	// Left is how many whole tokens the bucket holds afterwards.
@@ -101,19 +101,19 @@ func (l *Limiter) Allow(now time.Time, key string) Decision {
 	d.Allowed = bucket.AllowN(now, 1)
 	tokens := bucket.TokensAt(now)
 	d.Left = max(0, int(tokens)) // x/time/rate forgives a deficit below 1 ns
-	d.Next = max(time.Second, l.roundedUp(float64(d.Left)+1-tokens))
+	d.Next = max(time.Second, l.timeFor(float64(d.Left)+1-tokens))
 	return d
 }
 
-// Policy is the quota in the terms of the RateLimit headers (IETF draft
-// "RateLimit header fields for HTTP"): a burst, and the time in which it is
-// replenished, rounded up to whole seconds.
+// Policy is the quota as the RateLimit-Policy header has it
+// (draft-ietf-httpapi-ratelimit-headers): the burst, and the time to refill it,
+// rounded up to whole seconds.
 func (l *Limiter) Policy() (quota int, window time.Duration) {
-	return l.cfg.Burst, l.roundedUp(float64(l.cfg.Burst))
+	return l.cfg.Burst, l.timeFor(float64(l.cfg.Burst))
 }
 
-// roundedUp is the time in which tokens flow into a bucket, in whole seconds.
-func (l *Limiter) roundedUp(tokens float64) time.Duration {
+// timeFor is the time in which tokens flow into a bucket, in whole seconds.
+func (l *Limiter) timeFor(tokens float64) time.Duration {
 	const noise = 1e-9 // 21/0.7 is a little more than 30 in floating point
 	return seconds(math.Ceil(tokens/l.cfg.Rate - noise))
 }

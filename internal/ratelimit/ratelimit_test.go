@@ -150,6 +150,7 @@ func TestEvictionIsLossless(t *testing.T) {
 		}
 	}
 }
+
 func TestAtTheCapNewKeysShareOneBucketAndOldOnesKeepTheirs(t *testing.T) {
 	l := limiter(t, Config{MaxKeys: 2})
 	for range 3 {
@@ -190,6 +191,7 @@ func TestStaleKeysDoNotHoldTheCap(t *testing.T) {
 		}
 	}
 }
+
 func TestParallelRequestsGetTheBurstAndNoMore(t *testing.T) {
 	l := limiter(t, Config{Burst: 10})
 	var allowed atomic.Int64

@@ -19,8 +19,8 @@ type Config struct {
 	// Attempts is how often the call is made at most, the first time
 	// included. 1 never retries; 0 means 4.
 	Attempts int
-	// Base is the ceiling of the first wait; each further ceiling is twice the
-	// one before. 0 means 100 ms.
+	// Base is the ceiling of the first wait; the ceiling doubles with each
+	// further wait, up to Cap. 0 means 100 ms.
 	Base time.Duration
 	// Cap is the highest ceiling, whatever the attempt. 0 means 2 s.
 	Cap time.Duration
@@ -69,9 +69,9 @@ func New(cfg Config) (*Retrier, error) {
 	return &Retrier{cfg}, nil
 }
 
-// Ceiling is the longest wait after n waits have passed, n from 0:
+// ceiling is the longest wait after n waits have passed, n from 0:
 // min(Cap, Base * 2^n), which never overflows.
-func (r *Retrier) Ceiling(n int) time.Duration {
+func (r *Retrier) ceiling(n int) time.Duration {
 	ceiling := r.cfg.Base
 	for range n {
 		if ceiling > r.cfg.Cap/2 {
@@ -109,18 +109,18 @@ func (r *Retrier) Do(ctx context.Context, stop func() bool, fn func(context.Cont
 	var last error
 	for n := 0; ; n++ {
 		err := fn(ctx)
-		switch {
-		case err == nil:
+		if err == nil {
 			return nil
-		case ctx.Err() == nil:
-		case last != nil && errors.Is(err, context.Cause(ctx)):
-			return ended(err, last)
-		default:
+		}
+		if ctx.Err() != nil {
+			if last != nil && errors.Is(err, context.Cause(ctx)) {
+				return ended(err, last)
+			}
 			return err
 		}
-		wait := r.cfg.Jitter(r.Ceiling(n))
+		wait := r.cfg.Jitter(r.ceiling(n))
 		wait += min(retryAfter(err), math.MaxInt64-wait) // must not wrap into the past
-		if reason := r.enough(ctx, n, err, wait, stop); reason != "" {
+		if reason := r.giveUpReason(ctx, n, err, wait, stop); reason != "" {
 			r.cfg.OnGiveUp(ctx, reason, err)
 			return err
 		}
@@ -135,10 +135,11 @@ func (r *Retrier) Do(ctx context.Context, stop func() bool, fn func(context.Cont
 	}
 }
 
-const stopped = "told to stop"
+const stopped = "stop requested"
 
-// enough is why attempt n, counted from 0, was the last one; empty if it was not.
-func (r *Retrier) enough(ctx context.Context, n int, err error, wait time.Duration, stop func() bool) string {
+// giveUpReason is why attempt n, counted from 0, was the last one; empty if it
+// was not.
+func (r *Retrier) giveUpReason(ctx context.Context, n int, err error, wait time.Duration, stop func() bool) string {
 	deadline, limited := ctx.Deadline()
 	switch {
 	case !r.cfg.Transient(err):

@@ -40,21 +40,22 @@ func failing(n int, err error) (fn func(context.Context) error, calls *int) {
 func TestCeilingsDoubleUpToTheCap(t *testing.T) {
 	r := retrier(t, Config{})
 	for n, want := range []time.Duration{100, 200, 400, 800, 1600, 2000, 2000} {
-		if got := r.Ceiling(n); got != want*time.Millisecond {
+		if got := r.ceiling(n); got != want*time.Millisecond {
 			t.Errorf("ceiling %d = %v, want %v", n, got, want*time.Millisecond)
 		}
 	}
 }
+
 func TestCeilingsNeverOverflow(t *testing.T) {
 	const most = time.Duration(1<<63 - 1)
 	for _, cfg := range []Config{{}, {Base: 1, Cap: most}, {Base: most, Cap: most}, {Base: time.Hour, Cap: time.Second}} {
 		r := retrier(t, cfg)
 		for n := range 1001 {
-			c := r.Ceiling(n)
+			c := r.ceiling(n)
 			if c <= 0 || c > r.cfg.Cap {
 				t.Fatalf("%v cap %v: ceiling %d = %v, want in (0, cap]", cfg.Base, r.cfg.Cap, n, c)
 			}
-			if n > 0 && c < r.Ceiling(n-1) {
+			if n > 0 && c < r.ceiling(n-1) {
 				t.Fatalf("%v: ceiling %d = %v, below the one before", cfg.Base, n, c)
 			}
 		}
@@ -129,6 +130,7 @@ func TestOneAttemptNeverRetries(t *testing.T) {
 		t.Errorf("Do = %v after %d calls, want %v after 1", err, *calls, errDown)
 	}
 }
+
 func TestNoAttemptWhenTheContextHasEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -137,6 +139,7 @@ func TestNoAttemptWhenTheContextHasEnded(t *testing.T) {
 		t.Errorf("Do = %v after %d calls, want %v after 0", err, *calls, context.Canceled)
 	}
 }
+
 func TestCancelEndsTheWaitAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -247,6 +250,7 @@ func TestStopEndsTheRetries(t *testing.T) {
 		})
 	}
 }
+
 func TestOnGiveUpSaysWhy(t *testing.T) {
 	always := func() bool { return true }
 	permanent := func(error) bool { return false }
@@ -258,7 +262,7 @@ func TestOnGiveUpSaysWhy(t *testing.T) {
 	}{
 		{Config{Attempts: 1}, nil, errDown, "no attempt left"},
 		{Config{Transient: permanent}, nil, errDown, "not transient"},
-		{Config{}, always, errDown, "told to stop"},
+		{Config{}, always, errDown, "stop requested"},
 		{Config{}, nil, askingError(time.Hour), "a wait of 1h0m0.1s would reach the deadline"},
 	} {
 		var got string

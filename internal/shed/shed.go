@@ -12,10 +12,10 @@ import (
 	"sync"
 )
 
-// ErrBusy is returned, at once, when there is no room.
+// ErrBusy is returned, at once, when every permit is taken.
 var ErrBusy = errors.New("busy")
 
-// Config sizes the room.
+// Config sizes a Shedder.
 type Config struct {
 	// Permits is how much work may be under way at once. 0 means 2.
 	Permits int
@@ -30,7 +30,7 @@ type Shedder struct {
 	rejected uint64 // guarded by mu
 }
 
-// New returns a Shedder with all its room free, or an error that names the
+// New returns a Shedder with all its permits free, or an error that names the
 // field it cannot work with.
 func New(cfg Config) (*Shedder, error) {
 	if cfg.Permits < 0 {
@@ -42,18 +42,18 @@ func New(cfg Config) (*Shedder, error) {
 	return &Shedder{permits: cfg.Permits}, nil
 }
 
-// Do runs fn if there is room and returns its error, else ErrBusy without
-// running it: the newest work is what is shed. The place is given back once,
-// however fn ends: result, error or panic.
+// Do runs fn under a permit and returns its error, or ErrBusy without running it:
+// the newest work is what is shed. The permit is given back once, however fn ends:
+// result, error or panic.
 func (s *Shedder) Do(fn func() error) error {
-	if !s.enter() {
+	if !s.acquire() {
 		return ErrBusy
 	}
-	defer s.leave()
+	defer s.release()
 	return fn()
 }
 
-func (s *Shedder) enter() bool {
+func (s *Shedder) acquire() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.inUse == s.permits {
@@ -64,7 +64,7 @@ func (s *Shedder) enter() bool {
 	return true
 }
 
-func (s *Shedder) leave() {
+func (s *Shedder) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.inUse--
@@ -77,7 +77,7 @@ type Snapshot struct {
 	Rejected uint64 // work refused since the start
 }
 
-// Snapshot reports the room and the refusals.
+// Snapshot reports the permits and the refusals.
 func (s *Shedder) Snapshot() Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,6 +30,7 @@ func TestNewestIsShedWhenThereIsNoRoom(t *testing.T) {
 		t.Errorf("afterwards %+v, want %+v", got, want)
 	}
 }
+
 func TestPanicGivesItsPlaceBack(t *testing.T) {
 	s, err := New(Config{Permits: 1})
 	if err != nil {

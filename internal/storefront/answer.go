@@ -20,36 +20,36 @@ import (
 
 const textType = "text/plain; charset=utf-8"
 
-// statusGone is what a caller that hung up is in the log; nothing is sent.
-const statusGone = 499
+// statusClientClosed is nginx's "client closed request". It is logged, never sent.
+const statusClientClosed = 499
 
 var (
-	errNotFound = errors.New("no such route; try /checkout, /flaky, /limited or /slow")
-	errMethod   = errors.New("method not allowed")
-	errDraining = errors.New("draining")
-	errBad      = errors.New("bad request")
-	errTooLarge = errors.New("the body is too large")
-	errTooSlow  = errors.New("the body is too slow")
+	errNotFound   = errors.New("no such route; try /checkout, /flaky, /limited or /slow")
+	errMethod     = errors.New("method not allowed")
+	errDraining   = errors.New("draining")
+	errBadRequest = errors.New("bad request")
+	errTooLarge   = errors.New("the body is too large")
+	errTooSlow    = errors.New("the body is too slow")
 )
 
-// answers maps errors to statuses: the first row that errors.Is decides, and
-// what is in no row is a fault of ours.
+// answers maps errors to statuses. The first match (errors.Is) wins; an error in
+// no row is a 500 without its text.
 var answers = []struct {
 	err    error
 	status int
 	hint   string // what to do next
 }{
-	{context.Canceled, statusGone, ""},
-	{context.DeadlineExceeded, http.StatusGatewayTimeout, ""}, // of whoever wraps the handler
-	{errBad, http.StatusBadRequest, ""},
+	{context.Canceled, statusClientClosed, ""},
+	{context.DeadlineExceeded, http.StatusGatewayTimeout, ""}, // of middleware around New's handler
+	{errBadRequest, http.StatusBadRequest, ""},
 	{errNotFound, http.StatusNotFound, ""},
 	{errMethod, http.StatusMethodNotAllowed, ""},
 	{errTooSlow, http.StatusRequestTimeout, ""},
 	{errTooLarge, http.StatusRequestEntityTooLarge, ""},
 	{ratelimit.ErrLimited, http.StatusTooManyRequests, "wait for the next token, or send another X-API-Key"},
 	{errDraining, http.StatusServiceUnavailable, "the server is stopping: ask another instance"},
-	{shed.ErrBusy, http.StatusServiceUnavailable, "wait until one of those at work is done"},
-	{bulkhead.ErrFull, http.StatusServiceUnavailable, "wait until one of the checkouts under way is done"},
+	{shed.ErrBusy, http.StatusServiceUnavailable, "wait until a request under way is done"},
+	{bulkhead.ErrFull, http.StatusServiceUnavailable, "wait until a checkout under way is done"},
 	{breaker.ErrOpen, http.StatusServiceUnavailable, "the dependency is left alone for now: wait for the next probe"},
 	{dependency.ErrDeadline, http.StatusGatewayTimeout, ""},
 	{dependency.ErrFailed, http.StatusBadGateway, ""},
@@ -84,7 +84,7 @@ func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case !known:
 		s.log.ErrorContext(r.Context(), "internal error", "method", r.Method, "path", r.URL.Path, "err", err)
-	case p.Status == statusGone:
+	case p.Status == statusClientClosed:
 		// A half-closed client must not get net/http's implicit 200.
 		panic(http.ErrAbortHandler)
 	case p.Status == http.StatusTooManyRequests, p.Status == http.StatusServiceUnavailable:
@@ -138,7 +138,7 @@ func wantsProblem(r *http.Request) bool {
 	return false
 }
 
-// retryError is an error that knows when to come back.
+// retryError gives an error the Retry-After of its 429 or 503.
 type retryError struct {
 	error
 	after time.Duration
@@ -155,4 +155,4 @@ func wholeSeconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }
 type badRequest string
 
 func (e badRequest) Error() string      { return string(e) }
-func (badRequest) Is(target error) bool { return target == errBad }
+func (badRequest) Is(target error) bool { return target == errBadRequest }

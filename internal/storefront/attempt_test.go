@@ -56,7 +56,7 @@ func TestAttemptTimeoutCoversTheBody(t *testing.T) {
 	})
 }
 
-func TestUnusableAnswers(t *testing.T) {
+func TestUnusableResponsesFailTheCall(t *testing.T) {
 	hijack := func(w http.ResponseWriter, bytes string) {
 		conn, buf, err := w.(http.Hijacker).Hijack()
 		if err != nil {
@@ -72,14 +72,14 @@ func TestUnusableAnswers(t *testing.T) {
 		attempts int64
 		want     string
 	}{
-		{"nothing", status(200), 1, "502 payment failed: the answer is empty"},
+		{"nothing", status(200), 1, "502 payment failed: the response is empty"},
 		{"rubbish", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>oops") }, 1,
-			"502 payment failed: the answer is not JSON"},
+			"502 payment failed: the response is not JSON"},
 		{"too much", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, strings.Repeat(" ", 8<<20)+"{}") }, 1,
-			"502 payment failed: the answer is longer than 8388608 bytes"},
+			"502 payment failed: the response is longer than 8388608 bytes"},
 		{"half a body", func(w http.ResponseWriter, _ *http.Request) {
 			hijack(w, "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n{\"call\":")
-		}, 4, "502 payment failed: reading the answer: unexpected EOF"},
+		}, 4, "502 payment failed: reading the response: unexpected EOF"},
 		{"no HTTP", func(w http.ResponseWriter, _ *http.Request) { hijack(w, "SSH-2.0-nope\r\n") }, 4,
 			`502 payment failed: net/http: HTTP/1.x transport connection broken: malformed HTTP response "SSH-2.0-nope"`},
 		{"another protocol", func(w http.ResponseWriter, _ *http.Request) {
@@ -113,7 +113,7 @@ func TestUnusableAnswers(t *testing.T) {
 	}
 }
 
-func TestUsableAnswers(t *testing.T) {
+func TestUsableResponsesPass(t *testing.T) {
 	padded := func(n int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, strings.Repeat(" ", n-2)+"{}") }
 	}
@@ -138,7 +138,7 @@ func TestUsableAnswers(t *testing.T) {
 
 // What is left of a refusal's body is read to reuse the connection, but not
 // without bound.
-func TestBodiesOfRefusals(t *testing.T) {
+func TestErrorBodiesAreDrainedWithinBounds(t *testing.T) {
 	const second = "502 payment failed: 503 Service Unavailable"
 	for _, tt := range []struct {
 		name        string
@@ -201,7 +201,7 @@ func TestAnswersAreWholeAndConnectionsReused(t *testing.T) {
 }
 
 // An idle connection is given up well before a server does the same.
-func TestIdleConnections(t *testing.T) {
+func TestIdleConnectionsCloseAfter30s(t *testing.T) {
 	inBubble(t, Config{FlakyURL: dependencyURL}, func(w *world) {
 		d := w.serveDependency(takes(0))
 		for _, tt := range []struct {

@@ -73,7 +73,7 @@ func TestBreakerOpensStaysOpenProbesAndCloses(t *testing.T) {
 }
 
 // Whatever becomes of a probe, one more cool-down is enough.
-func TestProbes(t *testing.T) {
+func TestEveryProbeEndsHalfOpen(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		probe http.HandlerFunc

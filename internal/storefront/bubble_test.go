@@ -202,3 +202,26 @@ func (w *world) timeline(steps ...step) {
 		w.want(w.get(s.get), s.want)
 	}
 }
+
+// dial opens a raw connection to the service.
+func (w *world) dial() net.Conn {
+	conn, err := w.network.DialContext(w.Context(), "tcp", "127.0.0.1:3000")
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.cleanup = append(w.cleanup, conn.Close)
+	return conn
+}
+
+// drop reads until the other side closes.
+func drop(conn net.Conn) {
+	buf := make([]byte, 1024)
+	for {
+		if _, err := conn.Read(buf); err != nil {
+			return
+		}
+	}
+}
+
+// quiet is for tests that do not look at the log.
+var quiet = slog.New(slog.DiscardHandler)

@@ -12,9 +12,9 @@ import (
 	"example.com/storefront/internal/dependency"
 )
 
-// Config is the whole service's. The zero Config is the default service, and a
-// zero field means its default. Ranges are those of settings; New names every
-// field that is out of its own.
+// Config configures the whole service. A zero field means its default, so the zero
+// Config is the default service. New rejects values out of range and names them by
+// their flags; -h lists the ranges.
 type Config struct {
 	// FlakyURL is what /checkout calls, an http or https URL. Empty means the
 	// service's own /flaky, at the address that the request came in on, over
@@ -52,22 +52,23 @@ type setting struct {
 func (c *Config) settings() []setting {
 	flaky := policies["flaky"]
 	const long, many = time.Hour, 1_000_000
+	integer, number, duration := (*flag.FlagSet).IntVar, (*flag.FlagSet).Float64Var, (*flag.FlagSet).DurationVar
 	return []setting{
-		address("flaky-url", &c.FlakyURL, "what /checkout calls, a `url`, instead of this service's /flaky"),
-		within("checkout-deadline", &c.Flaky.Deadline, flaky.Deadline, time.Millisecond, long, "total time for a checkout: attempts and waits"),
-		within("attempt-timeout", &c.Flaky.Timeout, flaky.Timeout, time.Millisecond, long, "time for one attempt"),
-		within("retry-attempts", &c.Flaky.Retry.Attempts, flaky.Retry.Attempts, 1, 100, "attempts per call, the first one included"),
-		within("retry-base", &c.Flaky.Retry.Base, flaky.Retry.Base, time.Microsecond, long, "ceiling of the first wait; each further one is twice that"),
-		within("retry-cap", &c.Flaky.Retry.Cap, flaky.Retry.Cap, time.Microsecond, long, "highest ceiling of a wait"),
-		within("bulkhead", &c.Flaky.Bulkhead.Permits, flaky.Bulkhead.Permits, 1, many, "permits: checkouts at once"),
-		within("breaker-failures", &c.Flaky.Breaker.Failures, flaky.Breaker.Failures, 1, many, "failed calls in a row that open the breaker"),
-		within("breaker-cooldown", &c.Flaky.Breaker.Cooldown, flaky.Breaker.Cooldown, time.Millisecond, long, "how long it stays open before it probes"),
-		within("breaker-probes", &c.Flaky.Breaker.Probes, flaky.Breaker.Probes, 1, many, "probes that must succeed to close it"),
-		within("limit-burst", &c.LimitBurst, 3, 1, many, "tokens a bucket holds"),
-		within("limit-rate", &c.LimitRate, 1, 0.001, many, "tokens a second that flow into each bucket"),
-		within("slow-permits", &c.SlowPermits, 2, 1, many, "requests that /slow works on at once"),
-		within("slow-work", &c.SlowWork, 2*time.Second, time.Millisecond, long, "how long it works on each"),
-		within("drain-timeout", &c.DrainTimeout, 10*time.Second, time.Millisecond, long, "how long to wait for accepted work at the end"),
+		address("flaky-url", &c.FlakyURL, "`url` that /checkout calls, instead of this service's /flaky"),
+		within(duration, "checkout-deadline", &c.Flaky.Deadline, flaky.Deadline, time.Millisecond, long, "total time for a checkout: attempts and waits"),
+		within(duration, "attempt-timeout", &c.Flaky.Timeout, flaky.Timeout, time.Millisecond, long, "time for one attempt"),
+		within(integer, "retry-attempts", &c.Flaky.Retry.Attempts, flaky.Retry.Attempts, 1, 100, "attempts per call, the first one included"),
+		within(duration, "retry-base", &c.Flaky.Retry.Base, flaky.Retry.Base, time.Microsecond, long, "ceiling of the first wait, doubled for each further one"),
+		within(duration, "retry-cap", &c.Flaky.Retry.Cap, flaky.Retry.Cap, time.Microsecond, long, "highest ceiling of a wait"),
+		within(integer, "bulkhead", &c.Flaky.Bulkhead.Permits, flaky.Bulkhead.Permits, 1, many, "checkouts that may run at once"),
+		within(integer, "breaker-failures", &c.Flaky.Breaker.Failures, flaky.Breaker.Failures, 1, many, "failed calls in a row that open the breaker"),
+		within(duration, "breaker-cooldown", &c.Flaky.Breaker.Cooldown, flaky.Breaker.Cooldown, time.Millisecond, long, "how long it stays open before it probes"),
+		within(integer, "breaker-probes", &c.Flaky.Breaker.Probes, flaky.Breaker.Probes, 1, many, "probes that must succeed to close it"),
+		within(integer, "limit-burst", &c.LimitBurst, 3, 1, many, "tokens a bucket holds"),
+		within(number, "limit-rate", &c.LimitRate, 1, 0.001, many, "tokens a second that flow into each bucket"),
+		within(integer, "slow-permits", &c.SlowPermits, 2, 1, many, "requests that /slow works on at once"),
+		within(duration, "slow-work", &c.SlowWork, 2*time.Second, time.Millisecond, long, "how long it works on each"),
+		within(duration, "drain-timeout", &c.DrainTimeout, 10*time.Second, time.Millisecond, long, "how long a drain waits for accepted work"),
 	}
 }
 
@@ -79,7 +80,7 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 }
 
 // Validate returns an error that names, by its flag, every field out of range.
-// A zero is out of range here where it could not be told from unset.
+// Unlike New it fills in no defaults: a 0 that a flag has set is an error.
 func (c *Config) Validate() error {
 	var errs []error
 	for _, s := range c.settings() {
@@ -102,20 +103,11 @@ func (c Config) withDefaults() Config {
 }
 
 // within is a number from lo to hi.
-func within[T int | float64 | time.Duration](name string, field *T, value, lo, hi T, usage string) setting {
+func within[T int | float64 | time.Duration](bind func(*flag.FlagSet, *T, string, T, string), name string, field *T, value, lo, hi T, usage string) setting {
 	usage += fmt.Sprintf(", %v to %v", lo, hi)
 	return setting{
 		name: name,
-		bind: func(fs *flag.FlagSet) {
-			switch p := any(field).(type) {
-			case *int:
-				fs.IntVar(p, name, any(value).(int), usage)
-			case *float64:
-				fs.Float64Var(p, name, any(value).(float64), usage)
-			case *time.Duration:
-				fs.DurationVar(p, name, any(value).(time.Duration), usage)
-			}
-		},
+		bind: func(fs *flag.FlagSet) { bind(fs, field, name, value, usage) },
 		fill: func() {
 			if *field == 0 {
 				*field = value

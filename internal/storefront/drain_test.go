@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -15,14 +14,13 @@ import (
 	"example.com/storefront/internal/retry"
 )
 
-var quiet = slog.New(slog.DiscardHandler)
-
 // drained is what Serve returned, and how long that took.
 func (w *world) drained(since time.Time) (time.Duration, error) {
 	err := <-w.served
 	w.served <- err
 	return time.Since(since), err
 }
+
 func TestDrainFinishesAcceptedWorkAndRefusesNew(t *testing.T) {
 	inBubble(t, Config{}, func(w *world) {
 		accepted := w.begin(w.Context(), "/slow")
@@ -145,7 +143,8 @@ func TestDrainLeavesYoungConnectionsUntilTheWorkIsDone(t *testing.T) {
 		young := w.dial()
 		synctest.Wait() // for the server to see it
 		w.stop()
-		later := w.dialAfter(time.Second)
+		time.Sleep(time.Second)
+		later := w.dial()
 		go io.WriteString(young, "GET /flaky HTTP/1.1\r\nHost: x\r\n\r\n")
 		answer := make([]byte, 12)
 		if _, err := io.ReadFull(young, answer); err != nil || string(answer) != "HTTP/1.1 503" {
@@ -163,7 +162,7 @@ func TestDrainLeavesYoungConnectionsUntilTheWorkIsDone(t *testing.T) {
 	})
 }
 
-func TestConnectionsEnd(t *testing.T) {
+func TestStalledConnectionsAreClosed(t *testing.T) {
 	for _, tt := range []struct {
 		name, said string
 		after      time.Duration
@@ -223,31 +222,6 @@ func TestSilentConnsForgetsThoseThatSpeakOrClose(t *testing.T) {
 		s.track(c, next)
 		if len(s.since) != 0 {
 			t.Errorf("still tracked after %v", next)
-		}
-	}
-}
-
-func (w *world) dial() net.Conn {
-	conn, err := w.network.DialContext(w.Context(), "tcp", "127.0.0.1:3000")
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.cleanup = append(w.cleanup, conn.Close)
-	return conn
-}
-
-// dialAfter is dial, some time from now.
-func (w *world) dialAfter(d time.Duration) net.Conn {
-	time.Sleep(d)
-	return w.dial()
-}
-
-// drop reads until the other side closes.
-func drop(conn net.Conn) {
-	buf := make([]byte, 1024)
-	for {
-		if _, err := conn.Read(buf); err != nil {
-			return
 		}
 	}
 }

@@ -54,7 +54,7 @@ func (s *service) limited(w http.ResponseWriter, r *http.Request) error {
 
 // slow works for a while, with room for little at once.
 func (s *service) slow(w http.ResponseWriter, r *http.Request) error {
-	return s.room.Do(func() error {
+	return s.shedder.Do(func() error {
 		done := time.NewTimer(s.cfg.SlowWork)
 		defer done.Stop()
 		select {
@@ -77,8 +77,9 @@ func (s *service) readyz(w http.ResponseWriter, _ *http.Request) error {
 	return write(w, textType, "ready")
 }
 
-// apiKey is whom the rate limit is for: the whole X-API-Key, or "anonymous".
-// Nothing else that a client can set takes part.
+// apiKey is the rate limit's key: the whole X-API-Key, 1 to 128 visible ASCII
+// characters, or "anonymous" without one; a client may send that word as well. No
+// other header counts.
 func apiKey(r *http.Request) (string, error) {
 	values := r.Header.Values("X-API-Key")
 	if len(values) == 0 {

@@ -45,6 +45,7 @@ func TestLimitedTimeline(t *testing.T) {
 		}
 	})
 }
+
 func TestRetryAfterOfLimitedFallsWithTime(t *testing.T) {
 	inBubble(t, Config{LimitBurst: 1, LimitRate: 0.1}, func(w *world) {
 		w.want(w.get("/limited"), "200 ok")
@@ -82,7 +83,8 @@ func TestNothingButTheKeyChoosesTheBucket(t *testing.T) {
 		}
 	})
 }
-func TestParallelRequestsOnOneKey(t *testing.T) {
+
+func TestParallelRequestsShareOneBurst(t *testing.T) {
 	inBubble(t, Config{LimitBurst: 10}, func(w *world) {
 		var mu sync.Mutex
 		got := map[int]int{}
@@ -102,7 +104,7 @@ func TestParallelRequestsOnOneKey(t *testing.T) {
 	})
 }
 
-func TestKeys(t *testing.T) {
+func TestBadKeysGet400AndStoreNothing(t *testing.T) {
 	const size, ascii, once = "400 X-API-Key: must be 1 to 128 characters long",
 		"400 X-API-Key: must be visible ASCII characters only", "400 X-API-Key: sent more than once"
 	for _, tt := range []struct {
@@ -133,7 +135,7 @@ func TestKeys(t *testing.T) {
 				w.want(got, tt.want)
 				stored := w.service.limiter.Keys()
 				if (got.status == http.StatusOK) != (stored == 1) {
-					w.Errorf("%d keys stored", stored)
+					w.Errorf("%d keys stored with status %d, want 1 with 200 only", stored, got.status)
 				}
 			})
 		})

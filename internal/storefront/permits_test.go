@@ -47,20 +47,20 @@ func TestHangUpsAreNoticedBehindABody(t *testing.T) {
 			go func() { answers <- w.sendBody(ctx, "GET", "/slow", strings.NewReader("x")) }()
 		}
 		time.Sleep(time.Minute)
-		if got := w.service.room.Snapshot().InUse; got != 2 {
+		if got := w.service.shedder.Snapshot().InUse; got != 2 {
 			w.Errorf("%d places in use, want 2", got)
 		}
 		hangUp()
 		<-answers
 		<-answers
 		synctest.Wait()
-		if got := w.service.room.Snapshot().InUse; got != 0 {
-			w.Errorf("%d places in use after the hang-ups", got)
+		if got := w.service.shedder.Snapshot().InUse; got != 0 {
+			w.Errorf("%d places in use after the hang-ups, want 0", got)
 		}
 	})
 }
 
-func TestBodiesOfRequests(t *testing.T) {
+func TestLargeSlowAndMalformedBodiesAreRefused(t *testing.T) {
 	inBubble(t, Config{}, func(w *world) {
 		body := func(n int) io.Reader { return strings.NewReader(strings.Repeat("x", n)) }
 		w.want(w.sendBody(w.Context(), "GET", "/limited", body(64<<10)), "200 ok")

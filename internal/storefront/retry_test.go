@@ -11,7 +11,7 @@ import (
 	"example.com/storefront/internal/breaker"
 )
 
-func TestTotalDeadlineOfTheFirstAttempt(t *testing.T) {
+func TestTotalDeadlineDuringTheFirstAttemptIsA504(t *testing.T) {
 	cfg := Config{FlakyURL: dependencyURL}
 	cfg.Flaky.Deadline = 500 * time.Millisecond
 	inBubble(t, cfg, func(w *world) {

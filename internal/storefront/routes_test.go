@@ -17,7 +17,7 @@ import (
 	"github.com/go-chi/chi/v5"
 )
 
-func TestMethods(t *testing.T) {
+func TestOtherMethodsGet405AndUnknownPaths404(t *testing.T) {
 	noRoute := "404 " + errNotFound.Error()
 	inBubble(t, Config{}, func(w *world) {
 		for _, path := range []string{"/checkout", "/flaky", "/limited", "/slow", "/healthz", "/readyz"} {
@@ -39,7 +39,7 @@ func TestMethods(t *testing.T) {
 					w.Errorf("%s %s: Cache-Control %q", method, path, cache)
 				}
 				if allow := got.header.Get("Allow"); allow != "GET, HEAD" {
-					w.Errorf("%s %s: Allow %q", method, path, allow)
+					w.Errorf("%s %s: Allow %q, want \"GET, HEAD\"", method, path, allow)
 				}
 			}
 		}
@@ -94,7 +94,7 @@ func TestErrorsAreProblemsForThoseWhoAskForJSON(t *testing.T) {
 			{"/checkout", `502 {"type":"about:blank","title":"Bad Gateway","status":502,` +
 				`"detail":"payment failed: dial tcp 127.0.0.1:1: connect: connection refused"}`},
 			{"/slow", `503 {"type":"about:blank","title":"Service Unavailable","status":503,"detail":"busy",` +
-				`"retry_after":1,"hint":"wait until one of those at work is done"}`},
+				`"retry_after":1,"hint":"wait until a request under way is done"}`},
 			{"/nope", `404 {"type":"about:blank","title":"Not Found","status":404,` +
 				`"detail":"no such route; try /checkout, /flaky, /limited or /slow"}`},
 		} {
@@ -138,7 +138,7 @@ func TestWhoAsksForJSON(t *testing.T) {
 
 // Every error of the table, bare and wrapped, gets the table's status and,
 // where something is refused for now, a Retry-After.
-func TestErrorTable(t *testing.T) {
+func TestEveryErrorGetsItsStatus(t *testing.T) {
 	s, err := newService(Config{Log: quiet})
 	if err != nil {
 		t.Fatal(err)

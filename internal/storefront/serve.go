@@ -30,15 +30,13 @@ func Serve(ctx context.Context, ln net.Listener, cfg Config) error {
 }
 
 func (s *service) serve(ctx context.Context, ln net.Listener) error {
-	// The write deadline ends clients that take their answer a byte at a time.
-	// It runs while the handler works, and must outlast that: one that passes
-	// earlier sends an empty reply.
-	longest := max(s.cfg.SlowWork, s.cfg.Flaky.Deadline) + 10*time.Second
 	var silent silentConns
 	srv := &http.Server{
-		Handler:        s,
-		ReadTimeout:    5 * time.Second, // header and body; see readBody
-		WriteTimeout:   longest,
+		Handler:     s,
+		ReadTimeout: 5 * time.Second, // header and body; see readBody
+		// Ends clients that take their answer a byte at a time. It runs while
+		// the handler works and must outlast that, or the reply is empty.
+		WriteTimeout:   max(s.cfg.SlowWork, s.cfg.Flaky.Deadline) + 10*time.Second,
 		IdleTimeout:    2 * time.Minute,
 		MaxHeaderBytes: 16 << 10,
 		ConnState:      silent.track,
@@ -84,8 +82,8 @@ func (s *service) shutdown(srv *http.Server, silent *silentConns) error {
 	return nil
 }
 
-// silentConns are the connections that have not sent a whole request. Shutdown
-// waits for them, for up to 5 s.
+// silentConns are the connections in http.StateNew: they have not sent a whole
+// request header yet. Server.Shutdown waits for each, for up to 5 s.
 type silentConns struct {
 	mu    sync.Mutex
 	since map[net.Conn]time.Time // guarded by mu

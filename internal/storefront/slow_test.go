@@ -34,12 +34,13 @@ func TestSlowHangUpFreesThePlaceAtOnce(t *testing.T) {
 		time.Sleep(time.Second)
 		hangUp()
 		synctest.Wait()
-		if got := w.service.room.Snapshot().InUse; got != 0 {
-			w.Errorf("%d places in use after the hang-ups", got)
+		if got := w.service.shedder.Snapshot().InUse; got != 0 {
+			w.Errorf("%d places in use after the hang-ups, want 0", got)
 		}
 		w.want(w.get("/slow"), "200 done")
 	})
 }
+
 func TestLongWorkStillGetsItsAnswer(t *testing.T) {
 	inBubble(t, Config{SlowWork: time.Hour}, func(w *world) {
 		w.want(w.get("/slow"), "200 done")

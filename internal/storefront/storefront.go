@@ -4,6 +4,7 @@ package storefront
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 
@@ -26,7 +27,7 @@ type service struct {
 	simulated simulator.Flaky
 	flaky     *dependency.Client
 	limiter   *ratelimit.Limiter
-	room      *shed.Shedder // of /slow
+	shedder   *shed.Shedder
 }
 
 // New returns the whole service as a handler, or an error that names what is
@@ -48,23 +49,17 @@ func newService(cfg Config) (*service, error) {
 		return nil, err
 	}
 	s := &service{cfg: cfg, log: cfg.Log}
-	var err error
 	cfg.Flaky.Breaker.OnTransition = func(t breaker.Transition) { s.logTransition("flaky", t) }
 	cfg.Flaky.Retry.OnGiveUp = func(ctx context.Context, reason string, err error) { s.logGiveUp(ctx, "flaky", reason, err) }
-	s.flaky, err = dependency.New(dependency.Config{
+	var err1, err2, err3 error
+	s.flaky, err1 = dependency.New(dependency.Config{
 		Policy:    cfg.Flaky,
 		Dial:      dial,
 		OnAttempt: func(ctx context.Context, a dependency.Attempt) { s.logAttempt(ctx, "flaky", a) },
 	})
-	if err != nil {
-		return nil, err
-	}
-	s.limiter, err = ratelimit.New(ratelimit.Config{Burst: cfg.LimitBurst, Rate: cfg.LimitRate})
-	if err != nil {
-		return nil, err
-	}
-	s.room, err = shed.New(shed.Config{Permits: cfg.SlowPermits})
-	if err != nil {
+	s.limiter, err2 = ratelimit.New(ratelimit.Config{Burst: cfg.LimitBurst, Rate: cfg.LimitRate})
+	s.shedder, err3 = shed.New(shed.Config{Permits: cfg.SlowPermits})
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, err
 	}
 	s.Handler = s.routes()

@@ -13,9 +13,8 @@ import (
 	"syscall"
 )
 
-// Curl is curl over a dialer of ours, for the options that transcripts use.
-// Any other makes it fail: a transcript must not rest on an option that this
-// curl takes for something else than the real one.
+// Curl is curl over dial, with the options that transcripts use. Any other fails,
+// as real curl could mean something else by it.
 func Curl(dial func(ctx context.Context, network, address string) (net.Conn, error)) Command {
 	return func(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		c, err := parseCurl(args[1:])
@@ -23,8 +22,8 @@ func Curl(dial func(ctx context.Context, network, address string) (net.Conn, err
 			fmt.Fprintf(stderr, "curl: %v\n", err)
 			return 2
 		}
-		// One Write, as curl writes to a file or a pipe: the lines of parallel
-		// jobs do not mix.
+		// One Write, unlike real curl, so that the lines of parallel jobs do
+		// not mix.
 		var out bytes.Buffer
 		defer func() { _, _ = out.WriteTo(stdout) }()
 		status, err := c.do(ctx, dial, &out)

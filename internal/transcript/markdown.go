@@ -1,5 +1,5 @@
-// Package transcript runs the shell sessions that stand in Markdown files, so
-// that nothing printed there was never printed.
+// Package transcript runs the shell sessions of Markdown files as tests: what a
+// page shows as output is what its commands print.
 //
 // A block fenced as console holds commands, each on a line after "$ ", and what
 // they print. A block fenced as sh is for the reader alone.
