@@ -2,6 +2,7 @@
 package main
 
 import (
+	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -11,6 +12,7 @@ import (
 func main() {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	signal.Ignore(syscall.SIGPIPE) // a log whose reader has gone does not end the service
 	os.Exit(process{
 		args:    os.Args[1:],
 		getenv:  os.Getenv,
@@ -18,5 +20,6 @@ func main() {
 		signals: signals,
 		stdout:  os.Stdout,
 		stderr:  os.Stderr,
+		setLog:  slog.SetDefault, // net/http's client logs there
 	}.run())
 }

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"example.com/storefront/internal/storefront"
 )
@@ -31,6 +32,7 @@ type process struct {
 	listen         func(network, address string) (net.Listener, error)
 	signals        <-chan os.Signal
 	stdout, stderr io.Writer
+	setLog         func(*slog.Logger) // given the log; nil ignores it
 }
 
 // run returns the exit code.
@@ -50,7 +52,7 @@ func (p process) run() int {
 	switch err := p.serve(opts); {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errSecondSignal):
+	case errors.Is(err, errCutOff):
 		return exitError // in silence: stderr may be what everything waits for
 	default:
 		fmt.Fprintln(p.stderr, "storefront:", err)
@@ -58,7 +60,7 @@ func (p process) run() int {
 	}
 }
 
-var errSecondSignal = errors.New("second signal")
+var errCutOff = errors.New("stopped in the middle of the drain")
 
 // serve listens, says where, and runs the service until a signal has drained it.
 func (p process) serve(opts options) error {
@@ -70,6 +72,9 @@ func (p process) serve(opts options) error {
 		return err
 	}
 	opts.service.Log = opts.logger(p.stderr)
+	if p.setLog != nil {
+		p.setLog(opts.service.Log)
+	}
 
 	ctx, drain := context.WithCancel(context.Background())
 	defer drain()
@@ -77,15 +82,20 @@ func (p process) serve(opts options) error {
 	go func() { done <- storefront.Serve(ctx, ln, opts.service) }()
 	fmt.Fprintf(p.stdout, "storefront listens on %s\n", url(ln.Addr()))
 
-	for range 2 {
-		select {
-		case err := <-done:
-			return err
-		case <-p.signals:
-			drain()
-		}
+	select {
+	case err := <-done:
+		return err
+	case <-p.signals:
+		drain()
 	}
-	return errSecondSignal
+	select {
+	case err := <-done:
+		return err
+	case <-p.signals:
+		return errCutOff
+	case <-time.After(opts.service.DrainTimeout + 2*time.Second): // a log that nobody reads holds up all else
+		return errCutOff
+	}
 }
 
 func (o options) logger(w io.Writer) *slog.Logger {

@@ -113,29 +113,47 @@ func TestSecondSignalExitsWithOneAtOnce(t *testing.T) {
 	})
 }
 
-// A log that nobody reads holds up everything but the second signal.
-func TestSecondSignalEndsEvenWhenTheLogIsStuck(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		stuck := make(chan struct{})
-		signals := make(chan os.Signal)
-		code := make(chan int, 1)
-		go func() {
-			code <- process{
-				getenv:  func(string) string { return "" },
-				listen:  new(memnet.Network).Listen,
-				signals: signals,
-				stdout:  io.Discard,
-				stderr:  stuckWriter(stuck),
-			}.run()
-		}()
-		signals <- syscall.SIGTERM
-		signals <- syscall.SIGTERM
-		if code := <-code; code != 1 {
-			t.Errorf("exit %d, want 1", code)
-		}
-		close(stuck)
-		time.Sleep(time.Minute) // the process is gone; here the drain has to finish
-	})
+// A log that nobody reads holds up the drain, but neither its timeout nor the
+// second signal.
+func TestEndsEvenWhenTheLogIsStuck(t *testing.T) {
+	for signalled, want := range map[int]time.Duration{1: 12 * time.Second, 2: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			stuck := make(chan struct{})
+			signals := make(chan os.Signal)
+			code := make(chan int, 1)
+			go func() {
+				code <- process{
+					getenv:  func(string) string { return "" },
+					listen:  new(memnet.Network).Listen,
+					signals: signals,
+					stdout:  io.Discard,
+					stderr:  stuckWriter(stuck),
+				}.run()
+			}()
+			for range signalled {
+				signals <- syscall.SIGTERM
+			}
+			start := time.Now()
+			if code := <-code; code != 1 || time.Since(start) != want {
+				t.Errorf("%d signals: exit %d after %v, want 1 after %v", signalled, code, time.Since(start), want)
+			}
+			close(stuck)
+			time.Sleep(time.Minute) // the process is gone; here the drain has to finish
+		})
+	}
+}
+
+// With nothing to wait for, no timeout is too short.
+func TestIdleDrainNeverRunsOutOfTime(t *testing.T) {
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			p := start(new(memnet.Network), nil, "-drain-timeout", "1ms")
+			p.signals <- syscall.SIGTERM
+			if code := <-p.code; code != 0 {
+				t.Errorf("exit %d, want 0; stderr:\n%s", code, &p.stderr)
+			}
+		})
+	}
 }
 
 type stuckWriter chan struct{}

@@ -47,7 +47,7 @@ func (c *Client) attempt(ctx context.Context, url string) (body []byte, err erro
 
 	resp, err := c.transport.RoundTrip(req) // http.Client would look into redirects
 	if err != nil {
-		return nil, noAnswer(ctx, err)
+		return nil, c.noAnswer(ctx, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
@@ -56,7 +56,7 @@ func (c *Client) attempt(ctx context.Context, url string) (body []byte, err erro
 	}
 	body, err = io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
 	if err != nil {
-		return nil, noAnswer(ctx, fmt.Errorf("reading the response: %w", err))
+		return nil, c.noAnswer(ctx, fmt.Errorf("reading the response: %w", err))
 	}
 	if err := checkJSON(body); err != nil {
 		return nil, err
@@ -66,14 +66,17 @@ func (c *Client) attempt(ctx context.Context, url string) (body []byte, err erro
 
 // noAnswer is the error of an attempt that brought no answer: the cause that ended
 // its context, or a fault of the connection.
-func noAnswer(ctx context.Context, err error) error {
-	switch cause := context.Cause(ctx); {
-	case errors.Is(cause, ErrTimeout):
+func (c *Client) noAnswer(ctx context.Context, err error) error {
+	switch cause := context.Cause(ctx); cause {
+	case nil:
+		return &Error{Outcome: Connection, Err: err}
+	case c.timeout:
 		return &Error{Outcome: Timeout, Err: cause}
-	case cause != nil:
+	case c.deadline:
 		return cause
+	default:
+		return orGone(ctx, cause)
 	}
-	return &Error{Outcome: Connection, Err: err}
 }
 
 // drain reads what is left of an answer: a connection is reused only after that.

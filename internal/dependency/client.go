@@ -19,7 +19,7 @@ import (
 type Config struct {
 	Policy Policy
 	// Dial opens the connections. Its ctx has the values of the attempt's, and
-	// ends after twice Policy.Timeout. nil means a net.Dialer's.
+	// ends after twice Policy.Timeout at most. nil means a net.Dialer's.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// OnAttempt is told each attempt when it has ended.
 	OnAttempt func(context.Context, Attempt)
@@ -60,11 +60,13 @@ func New(cfg Config) (*Client, error) {
 		cfg.OnAttempt = func(context.Context, Attempt) {}
 	}
 	return &Client{
-		policy:    p,
-		bulkhead:  bh,
-		breaker:   br,
-		retry:     rt,
-		transport: newTransport(bh.Snapshot().Permits, p.Timeout, cfg.Dial),
+		policy:   p,
+		bulkhead: bh,
+		breaker:  br,
+		retry:    rt,
+		// A dial may take longer than an attempt, which should end by its own
+		// timeout and not by this one.
+		transport: newTransport(bh.Snapshot().Permits, 2*min(p.Timeout, p.Deadline), cfg.Dial),
 		onAttempt: cfg.OnAttempt,
 		timeout:   fmt.Errorf("%w after %v", ErrTimeout, p.Timeout),
 		deadline:  fmt.Errorf("%w after %v", ErrDeadline, p.Deadline),
@@ -124,20 +126,19 @@ func (c *Client) Snapshot() Snapshot {
 }
 
 // newTransport is tuned for at most permits calls at once to one host.
-func newTransport(permits int, timeout time.Duration, dial func(context.Context, string, string) (net.Conn, error)) *http.Transport {
+func newTransport(permits int, dialTimeout time.Duration, dial func(context.Context, string, string) (net.Conn, error)) *http.Transport {
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
 	return &http.Transport{
 		// net/http goes on dialing after the attempt has ended, for as long as
-		// the dialer likes. Twice as long as the attempt, so that this one ends
-		// by its own timeout.
+		// the dialer likes.
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			ctx, cancel := context.WithTimeout(ctx, 2*timeout)
+			ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 			defer cancel()
 			return dial(ctx, network, address)
 		},
-		TLSHandshakeTimeout: 2 * timeout,
+		TLSHandshakeTimeout: dialTimeout,
 		// net/http keeps 2 idle connections a host by default: every call
 		// beyond two at once would open one and close it again.
 		MaxIdleConnsPerHost: permits,

@@ -3,6 +3,7 @@ package dependency
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -47,7 +48,7 @@ func TestDialsDoNotGoOnForLong(t *testing.T) {
 
 // A failed errgroup cancels its context with the error that failed it.
 func TestCallersThatLeaveWithACauseOfTheirOwnAreNeutral(t *testing.T) {
-	errBye := errors.New("bye")
+	errBye := fmt.Errorf("bye: %w", ErrTimeout) // whatever it is
 	for name, leave := range map[string]func(context.Context) (context.Context, context.CancelFunc){
 		"cancelled": func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithCancelCause(ctx)
@@ -67,6 +68,8 @@ func TestCallersThatLeaveWithACauseOfTheirOwnAreNeutral(t *testing.T) {
 					<-ctx.Done()
 					return nil, ctx.Err()
 				})
+				var outcomes []Outcome
+				c.onAttempt = func(_ context.Context, a Attempt) { outcomes = append(outcomes, a.Outcome) }
 				ctx, cancel := leave(t.Context())
 				defer cancel()
 				_, err := c.Get(ctx, "http://192.0.2.1/")
@@ -74,6 +77,9 @@ func TestCallersThatLeaveWithACauseOfTheirOwnAreNeutral(t *testing.T) {
 					t.Errorf("Get = %v, want %v and its cause", err, ctx.Err())
 				}
 				time.Sleep(time.Minute) // the dial ends
+				if len(outcomes) != 1 || outcomes[0] != Cancelled {
+					t.Errorf("outcomes %v, want one, cancelled", outcomes)
+				}
 				if got := c.Snapshot(); got.Breaker.State != breaker.Closed || got.Bulkhead.InUse != 0 {
 					t.Errorf("%+v, want closed and no permit in use", got)
 				}

@@ -59,10 +59,10 @@ func outcomeOf(err error) Outcome {
 		return OK
 	// The error of a call that was ended also names the last one before it,
 	// which no longer counts.
-	case errors.Is(err, ErrDeadline):
-		return Timeout
 	case neutral(err):
 		return Cancelled
+	case errors.Is(err, ErrDeadline):
+		return Timeout
 	case errors.As(err, &e):
 		return e.Outcome
 	default:

@@ -1,7 +1,6 @@
 package storefront
 
 import (
-	"context"
 	"net/http"
 	"sync"
 )
@@ -9,50 +8,49 @@ import (
 // drain counts the accepted work, and lets in no more once it has begun. Its
 // zero value lets everything in.
 type drain struct {
-	mu       sync.Mutex
-	draining bool           // guarded by mu
-	work     sync.WaitGroup // grows only under mu, while not draining
+	mu    sync.Mutex
+	work  int           // guarded by mu
+	ended chan struct{} // guarded by mu; nil until draining, closed when work is 0
 }
 
 // enter accepts a piece of work, for which leave must be called once.
 func (d *drain) enter() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.draining {
+	if d.ended != nil {
 		return false
 	}
-	d.work.Add(1)
+	d.work++
 	return true
 }
 
-func (d *drain) leave() { d.work.Done() }
-
-func (d *drain) begin() {
+func (d *drain) leave() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.draining = true
+	d.work--
+	d.check()
+}
+
+// begin starts the drain. The channel is closed once the accepted work has ended.
+func (d *drain) begin() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ended = make(chan struct{})
+	d.check()
+	return d.ended
+}
+
+// check must be called with mu held.
+func (d *drain) check() {
+	if d.ended != nil && d.work == 0 {
+		close(d.ended)
+	}
 }
 
 func (d *drain) begun() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.draining
-}
-
-// wait returns once the accepted work has ended, or with an error when ctx ends
-// first. It must follow begin.
-func (d *drain) wait(ctx context.Context) error {
-	ended := make(chan struct{})
-	go func() {
-		d.work.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return d.ended != nil
 }
 
 // unlessDraining refuses new work once draining has begun, and counts the rest.

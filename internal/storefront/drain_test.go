@@ -185,6 +185,23 @@ func TestStalledConnectionsAreClosed(t *testing.T) {
 }
 
 // Whatever a client sends, the log stays one record a line.
+func TestLogNamesTheRoute(t *testing.T) {
+	inBubble(t, Config{}, func(w *world) {
+		w.get("/limited")
+		w.send(w.Context(), "HEAD", "/limited")
+		w.sendBody(w.Context(), "GET", "/limited", strings.NewReader(strings.Repeat("x", 65537)))
+		w.send(w.Context(), "POST", "/limited")
+		w.get("/nope")
+		want := []string{"GET route=/limited code=200", "HEAD route=/limited code=200", "GET route=/limited code=413",
+			"POST route=other code=405", "GET route=other code=404"}
+		for i, line := range strings.Split(strings.TrimSpace(w.log.String()), "\n") {
+			if !strings.Contains(line, "msg=request method="+want[i]) {
+				w.Errorf("line %d: %s, want %s", i, line, want[i])
+			}
+		}
+	})
+}
+
 func TestLogIsOneRecordALine(t *testing.T) {
 	inBubble(t, Config{}, func(w *world) {
 		w.send(w.Context(), "GET", "/nope%0Alevel=ERROR%20msg=forged", "X-API-Key: k1")

@@ -1,12 +1,12 @@
 package storefront
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
 	"time"
 
-	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
 
 	"example.com/storefront/internal/breaker"
@@ -23,13 +23,8 @@ func (s *service) logRequests(next http.Handler) http.Handler {
 			if !s.log.Enabled(r.Context(), slog.LevelDebug) {
 				return
 			}
-			status, route := ww.Status(), chi.RouteContext(r.Context()).RoutePattern()
-			if status == 0 {
-				status = statusClientClosed // nothing was written: the client hung up
-			}
-			if route == "" {
-				route = "other" // no such route, or refused before routing, by readBody
-			}
+			status := cmp.Or(ww.Status(), statusClientClosed) // nothing written: the client hung up
+			route := cmp.Or(routeFor(r, r.Method), "other")
 			s.log.DebugContext(r.Context(), "request", "method", r.Method, "route", route, "code", status, "took", time.Since(start))
 		}()
 		next.ServeHTTP(ww, r)

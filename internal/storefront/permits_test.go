@@ -71,6 +71,10 @@ func TestLargeSlowAndMalformedBodiesAreRefused(t *testing.T) {
 		}{
 			{"GET /limited HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nrubbish\r\n", "400 the body: invalid byte in chunk length", 0},
 			{"GET /limited HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n", "408 the body is too slow", 5 * time.Second},
+			// Nobody waits for the rest of what is refused.
+			{"GET /limited HTTP/1.1\r\nHost: x\r\nContent-Length: 65537\r\n\r\n", "413 the body is too large: at most 65536 bytes", 0},
+			{"GET /limited HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n20000\r\n" + strings.Repeat("x", 65537),
+				"413 the body is too large: at most 65536 bytes", 0},
 			{"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n", "408 the body is too slow", 5 * time.Second},
 			{"POST /nope HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n", "408 the body is too slow", 5 * time.Second},
 		} {
@@ -87,6 +91,18 @@ func TestLargeSlowAndMalformedBodiesAreRefused(t *testing.T) {
 				w.Errorf("%q: answered after %v, close %v, want %v and true", tt.said, took, resp.Close, tt.after)
 			}
 			go drop(conn)
+		}
+	})
+}
+
+func TestHangUpDuringTheBodyIsA499(t *testing.T) {
+	inBubble(t, Config{}, func(w *world) {
+		conn := w.dial()
+		io.WriteString(conn, "GET /slow HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab")
+		conn.Close()
+		synctest.Wait()
+		if log := w.log.String(); !strings.Contains(log, "route=/slow code=499") {
+			w.Errorf("logged:\n%s", log)
 		}
 	})
 }

@@ -62,10 +62,14 @@ func (s *service) serve(ctx context.Context, ln net.Listener) error {
 func (s *service) shutdown(srv *http.Server, silent *silentConns) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.DrainTimeout)
 	defer cancel()
-	s.drain.begin()
+	ended := s.drain.begin()
 	s.log.Info("draining", "timeout", s.cfg.DrainTimeout)
 	silent.closeOlder(time.Second) // a younger one may be a call of our own
-	drained := s.drain.wait(ctx)
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
+	drained := isClosed(ended) // select may have missed it
 
 	// The work is done; its last answers may still be on their way out. What
 	// then remains is answers that nobody reads.
@@ -75,11 +79,20 @@ func (s *service) shutdown(srv *http.Server, silent *silentConns) error {
 	if srv.Shutdown(ctx) != nil {
 		_ = srv.Close() // its error is the listener's, which Shutdown closed
 	}
-	if drained != nil {
+	if !drained {
 		return fmt.Errorf("%w after %v", ErrDrainTimeout, s.cfg.DrainTimeout)
 	}
 	s.log.Info("drained")
 	return nil
+}
+
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
 }
 
 // silentConns are the connections in http.StateNew: they have not sent a whole

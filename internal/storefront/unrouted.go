@@ -1,6 +1,7 @@
 package storefront
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 
@@ -12,18 +13,9 @@ func notFound(http.ResponseWriter, *http.Request) error { return errNotFound }
 // methodNotAllowed sets Allow, which chi leaves out, by asking it for each
 // method. chi also sends unknown methods here, for any path.
 func methodNotAllowed(w http.ResponseWriter, r *http.Request) error {
-	rctx := chi.RouteContext(r.Context())
-	path := r.URL.RawPath
-	if path == "" {
-		path = r.URL.Path
-	}
 	var allow []string
 	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"} {
-		asked := method
-		if method == "HEAD" {
-			asked = "GET" // middleware.GetHead
-		}
-		if rctx.Routes.Match(chi.NewRouteContext(), asked, path) {
+		if routeFor(r, method) != "" {
 			allow = append(allow, method)
 		}
 	}
@@ -32,4 +24,14 @@ func methodNotAllowed(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Allow", strings.Join(allow, ", "))
 	return errMethod
+}
+
+// routeFor is the pattern of the route that r would take with this method, empty
+// if there is none.
+func routeFor(r *http.Request, method string) string {
+	if method == http.MethodHead {
+		method = http.MethodGet // middleware.GetHead
+	}
+	path := cmp.Or(r.URL.RawPath, r.URL.Path)
+	return chi.RouteContext(r.Context()).Routes.Find(chi.NewRouteContext(), method, path)
 }
