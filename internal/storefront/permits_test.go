@@ -273,6 +273,14 @@ func TestHandlerWithoutAServerSaysWhatIsMissing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, body := range []io.ReadCloser{nil, http.NoBody} {
+		r := httptest.NewRequest("GET", "/limited", nil)
+		r.Body = body
+		rec := httptest.NewRecorder()
+		if h.ServeHTTP(rec, r); rec.Code != 200 {
+			t.Errorf("/limited with body %v: %d, want 200", body, rec.Code)
+		}
+	}
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, httptest.NewRequest("GET", "/checkout", nil))
 	if rec.Code != 500 || rec.Body.String() != errNoAddress.Error() {
