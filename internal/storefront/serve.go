@@ -121,7 +121,7 @@ func (s *silentConns) closeOlder(age time.Duration) {
 	defer s.mu.Unlock()
 	for c, since := range s.since {
 		if time.Since(since) >= age {
-			_ = c.Close() // nothing was said on it
+			_ = c.Close() // no request is lost, as none was sent
 		}
 	}
 }
