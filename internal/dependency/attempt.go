@@ -83,6 +83,7 @@ func (c *Client) noAnswer(ctx context.Context, err error) error {
 // It closes one that goes on for too long, in bytes or in time. The attempt's
 // context does not end every read: not that after a 101, for one.
 func drain(body io.ReadCloser) {
+	// Errors only mean that the connection cannot be reused.
 	late := time.AfterFunc(drainTime, func() { _ = body.Close() })
 	defer late.Stop()
 	_, _ = io.CopyN(io.Discard, body, maxDrain)

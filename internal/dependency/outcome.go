@@ -36,12 +36,13 @@ const (
 // context.DeadlineExceeded that must not pass for the caller's.
 type Error struct {
 	Outcome Outcome
-	Status  int // the answer's, 0 if there was none
-	Err     error
+	Status  int   // the answer's, 0 if there was none
+	Err     error // the reason
 	// retryAfter is how long the dependency asked to be left alone.
 	retryAfter time.Duration
 }
 
+// Error is the text of Err.
 func (e *Error) Error() string { return e.Err.Error() }
 
 // Is reports that this is ErrFailed, and whether it is ErrTimeout.

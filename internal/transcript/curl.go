@@ -3,10 +3,12 @@ package transcript
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"strings"
@@ -51,6 +53,8 @@ type curl struct {
 // parseCurl takes short options, also run together as in -si.
 func parseCurl(args []string) (*curl, error) {
 	c := &curl{header: http.Header{"Accept": {"*/*"}, "User-Agent": {"curl"}}}
+	given := http.Header{} // by -H: may repeat, and replaces curl's own
+	var data []string
 	silent := false
 	for len(args) > 0 {
 		arg := args[0]
@@ -89,20 +93,22 @@ func parseCurl(args []string) (*curl, error) {
 				if !ok {
 					return nil, fmt.Errorf("-H %s: no colon", value)
 				}
-				c.header.Set(name, strings.TrimSpace(v))
+				given.Add(name, strings.TrimSpace(v))
 			case 'X':
 				c.method = value
 			case 'd':
-				c.body = value
-				c.header.Set("Content-Type", "application/x-www-form-urlencoded")
-				if c.method == "" {
-					c.method = http.MethodPost
-				}
+				data = append(data, value)
 			default:
 				return nil, fmt.Errorf("-%c is not known to this curl", option)
 			}
 		}
 	}
+	if len(data) > 0 {
+		c.body = strings.Join(data, "&")
+		c.method = cmp.Or(c.method, http.MethodPost)
+		c.header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	maps.Copy(c.header, given)
 	rest := strings.NewReplacer(`\n`, "", "%{http_code}", "").Replace(c.format)
 	switch {
 	case !silent:

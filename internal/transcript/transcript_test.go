@@ -113,7 +113,7 @@ func shell(t *testing.T) *Shell {
 	}
 	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		w.Header().Set("X-Key", r.Header.Get("x-api-key"))
+		w.Header().Set("X-Key", strings.Join(r.Header.Values("x-api-key"), "+"))
 		w.WriteHeader(418)
 		fmt.Fprintf(w, "%s %s %s", r.Method, r.URL, body)
 	})}
@@ -139,8 +139,10 @@ func TestShell(t *testing.T) {
 			{`curl -s localhost:3000 >/dev/null`, 0, ""},
 			{`curl -sX PUT localhost:3000/a -d x=1`, 0, "PUT /a x=1"},
 			{`curl -s localhost:3000/a -d x=1`, 0, "POST /a x=1"},
+			{`curl -s localhost:3000/a -d x=1 -d y=2`, 0, "POST /a x=1&y=2"},
 			{`curl -sI localhost:3000/a`, 0, "HTTP/1.1 418 I'm a teapot\nX-Key: \nDate: Sat, 01 Jan 2000 00:00:00 GMT\nContent-Length: 8\nContent-Type: text/plain; charset=utf-8\n\n"},
 			{`curl -si -H 'x-api-key: k1' localhost:3000/a`, 0, "HTTP/1.1 418 I'm a teapot\nX-Key: k1\nDate: Sat, 01 Jan 2000 00:00:00 GMT\nContent-Length: 7\nContent-Type: text/plain; charset=utf-8\n\nGET /a "},
+			{`curl -sI -H 'x-api-key: a' -H 'x-api-key: b' -H 'accept: x/y' localhost:3000`, 0, "HTTP/1.1 418 I'm a teapot\nX-Key: a+b\nDate: Sat, 01 Jan 2000 00:00:00 GMT\nContent-Length: 7\nContent-Type: text/plain; charset=utf-8\n\n"},
 			{`curl -s -w '%{http_code}' localhost:1; echo " $?"`, 0, "000 7\n"},
 			{`for i in 1 2; do curl -s -w ';' localhost:3000/$i; done`, 0, "GET /1 ;GET /2 ;"},
 			{`sleep 10`, 10 * time.Second, ""},
