@@ -11,8 +11,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 )
+
+// ErrDeadline ends a call for good: its deadline has come.
+var ErrDeadline = errors.New("total deadline exceeded")
 
 // Config says how often and how patiently a call is repeated.
 type Config struct {
@@ -24,6 +28,10 @@ type Config struct {
 	Base time.Duration
 	// Cap is the highest ceiling, whatever the attempt. 0 means 2 s.
 	Cap time.Duration
+	// BudgetShare and BudgetFloor bound the retries of all calls together: those
+	// of the last 10 s are at most the larger of BudgetShare for each call of
+	// the last 10 s and BudgetFloor for each second. 0 means 0.2 and 50.
+	BudgetShare, BudgetFloor float64
 	// Transient says whether another attempt may help after this error.
 	// nil means that it always may.
 	Transient func(error) bool
@@ -36,7 +44,12 @@ type Config struct {
 }
 
 // Retrier repeats calls by one policy. It is safe for concurrent use.
-type Retrier struct{ cfg Config }
+type Retrier struct {
+	cfg    Config
+	budget *budget
+
+	calls, attempts, retries atomic.Uint64
+}
 
 // New returns a Retrier, or an error that names the field it cannot work with.
 func New(cfg Config) (*Retrier, error) {
@@ -47,6 +60,10 @@ func New(cfg Config) (*Retrier, error) {
 		return nil, fmt.Errorf("retry: Base is %v, must not be negative", cfg.Base)
 	case cfg.Cap < 0:
 		return nil, fmt.Errorf("retry: Cap is %v, must not be negative", cfg.Cap)
+	case !(cfg.BudgetShare >= 0 && cfg.BudgetShare <= maxBudget):
+		return nil, fmt.Errorf("retry: BudgetShare is %v, must be 0 to %v retries a call", cfg.BudgetShare, maxBudget)
+	case !(cfg.BudgetFloor >= 0 && cfg.BudgetFloor <= maxBudget):
+		return nil, fmt.Errorf("retry: BudgetFloor is %v, must be 0 to %v retries a second", cfg.BudgetFloor, maxBudget)
 	}
 	if cfg.Attempts == 0 {
 		cfg.Attempts = 4
@@ -57,6 +74,12 @@ func New(cfg Config) (*Retrier, error) {
 	if cfg.Cap == 0 {
 		cfg.Cap = 2 * time.Second
 	}
+	if cfg.BudgetShare == 0 {
+		cfg.BudgetShare = 0.2
+	}
+	if cfg.BudgetFloor == 0 {
+		cfg.BudgetFloor = 50
+	}
 	if cfg.Transient == nil {
 		cfg.Transient = func(error) bool { return true }
 	}
@@ -66,8 +89,11 @@ func New(cfg Config) (*Retrier, error) {
 	if cfg.Jitter == nil {
 		cfg.Jitter = fullJitter
 	}
-	return &Retrier{cfg}, nil
+	return &Retrier{cfg: cfg, budget: newBudget(cfg.BudgetShare, cfg.BudgetFloor)}, nil
 }
+
+// maxBudget is without effect, and far from overflowing an int.
+const maxBudget = 1e6
 
 // ceiling is the longest wait after n waits have passed, n from 0:
 // min(Cap, Base * 2^n), which never overflows.
@@ -90,71 +116,90 @@ func fullJitter(ceiling time.Duration) time.Duration {
 }
 
 // Do calls fn until it succeeds, and returns its error as it is when there is
-// no further attempt: none is left, the error is not transient, stop reports
-// true (a nil stop never does), or the next wait would reach ctx's deadline.
+// no further attempt: none is left, the error is not transient, stop has a
+// reason (a nil stop never has), the next wait would reach the deadline, or the
+// budget is spent.
 //
 // A wait is what Jitter picks, added to RetryAfter() of the error if it has
 // one: clients that were told the same moment must not return together.
 //
-// If ctx ends during a wait or an attempt, the error names context.Cause(ctx)
-// and the last error before it, if there was one; fn, which is given ctx, must
-// return that cause. With a ctx that has already ended, fn is not called.
-func (r *Retrier) Do(ctx context.Context, stop func() bool, fn func(context.Context) error) error {
-	if ctx.Err() != nil {
+// The deadline is for all attempts and waits; the zero Time is none but ctx's own.
+// fn must end by then and return an ErrDeadline. If ctx ends, which fn is given, fn must
+// return context.Cause(ctx). The error of a call that either of the two has ended
+// also names the last error before it, if there was one. Where one of them has
+// come already, fn is not called.
+func (r *Retrier) Do(ctx context.Context, deadline time.Time, stop func() (reason string), fn func(context.Context) error) error {
+	now := time.Now()
+	switch {
+	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case !deadline.IsZero() && !now.Before(deadline):
+		return ErrDeadline
+	}
+	if end, ok := ctx.Deadline(); ok && (deadline.IsZero() || end.Before(deadline)) {
+		deadline = end
 	}
 	if stop == nil {
-		stop = func() bool { return false }
+		stop = func() string { return "" }
 	}
+	r.calls.Add(1)
+	r.budget.call(now)
 	var last error
 	for n := 0; ; n++ {
+		r.attempts.Add(1)
 		err := fn(ctx)
-		if err == nil {
+		switch {
+		case err == nil:
 			return nil
-		}
-		if ctx.Err() != nil {
-			if last != nil && errors.Is(err, context.Cause(ctx)) {
-				return ended(err, last)
-			}
+		case errors.Is(err, ErrDeadline), ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
+			return ended(err, last)
+		case ctx.Err() != nil:
 			return err
 		}
 		wait := r.cfg.Jitter(r.ceiling(n))
 		wait += min(retryAfter(err), math.MaxInt64-wait) // must not wrap into the past
-		if reason := r.giveUpReason(ctx, n, err, wait, stop); reason != "" {
+		reason := r.giveUpReason(deadline, n, err, wait, stop)
+		if reason == "" && !r.budget.take(time.Now()) {
+			reason = "retry budget spent"
+		}
+		if reason != "" {
 			r.cfg.OnGiveUp(ctx, reason, err)
 			return err
 		}
 		if !sleep(ctx, wait) {
+			r.budget.dropped()
 			return ended(context.Cause(ctx), err)
 		}
-		if stop() {
-			r.cfg.OnGiveUp(ctx, stopped, err)
+		if reason := stop(); reason != "" {
+			r.budget.dropped()
+			r.cfg.OnGiveUp(ctx, reason, err)
 			return err
 		}
+		r.budget.made(time.Now())
+		r.retries.Add(1)
 		last = err
 	}
 }
 
-const stopped = "stop requested"
-
 // giveUpReason is why attempt n, counted from 0, was the last one; empty if it
 // was not.
-func (r *Retrier) giveUpReason(ctx context.Context, n int, err error, wait time.Duration, stop func() bool) string {
-	deadline, limited := ctx.Deadline()
+func (r *Retrier) giveUpReason(deadline time.Time, n int, err error, wait time.Duration, stop func() string) string {
 	switch {
 	case !r.cfg.Transient(err):
 		return "not transient"
 	case n+1 >= r.cfg.Attempts:
 		return "no attempt left"
-	case stop():
-		return stopped
-	case limited && wait >= time.Until(deadline):
+	case !deadline.IsZero() && wait >= time.Until(deadline):
 		return fmt.Sprintf("a wait of %v would reach the deadline", wait)
 	}
-	return ""
+	return stop()
 }
 
+// ended is the error of a call that something else than fn's failure has ended.
 func ended(cause, last error) error {
+	if last == nil {
+		return cause
+	}
 	return fmt.Errorf("%w; last error: %w", cause, last)
 }
 
@@ -177,4 +222,20 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// Snapshot is a retrier at one moment. Taking it changes nothing.
+type Snapshot struct {
+	Calls         uint64 // since the start
+	Attempts      uint64 // since the start, the first ones included
+	Retries       uint64 // since the start: the attempts that were not the first
+	BudgetLeft    int    // how many retries the budget would grant now
+	BudgetRefused uint64 // retries refused since the start
+}
+
+// Snapshot reports what was done, and what is left of the budget.
+func (r *Retrier) Snapshot() Snapshot {
+	s := Snapshot{Calls: r.calls.Load(), Attempts: r.attempts.Load(), Retries: r.retries.Load()}
+	s.BudgetLeft, s.BudgetRefused = r.budget.snapshot(time.Now())
+	return s
 }

@@ -3,6 +3,7 @@ package retry
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -89,7 +90,7 @@ func TestTransientErrorIsRetriedUntilSuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fn, calls := failing(2, errDown)
 		start := time.Now()
-		if err := retrier(t, Config{}).Do(t.Context(), nil, fn); err != nil {
+		if err := retrier(t, Config{}).Do(t.Context(), time.Time{}, nil, fn); err != nil {
 			t.Errorf("Do = %v", err)
 		}
 		if *calls != 3 {
@@ -104,7 +105,7 @@ func TestTransientErrorIsRetriedUntilSuccess(t *testing.T) {
 func TestPermanentErrorIsNotRetried(t *testing.T) {
 	fn, calls := failing(9, errDown)
 	r := retrier(t, Config{Transient: func(error) bool { return false }})
-	if err := r.Do(t.Context(), nil, fn); err != errDown {
+	if err := r.Do(t.Context(), time.Time{}, nil, fn); err != errDown {
 		t.Errorf("Do = %v, want %v", err, errDown)
 	}
 	if *calls != 1 {
@@ -115,7 +116,7 @@ func TestPermanentErrorIsNotRetried(t *testing.T) {
 func TestGivesUpAfterItsAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fn, calls := failing(9, errDown)
-		if err := retrier(t, Config{}).Do(t.Context(), nil, fn); err != errDown {
+		if err := retrier(t, Config{}).Do(t.Context(), time.Time{}, nil, fn); err != errDown {
 			t.Errorf("Do = %v, want %v", err, errDown)
 		}
 		if *calls != 4 {
@@ -126,7 +127,7 @@ func TestGivesUpAfterItsAttempts(t *testing.T) {
 
 func TestOneAttemptNeverRetries(t *testing.T) {
 	fn, calls := failing(9, errDown)
-	if err := retrier(t, Config{Attempts: 1}).Do(t.Context(), nil, fn); err != errDown || *calls != 1 {
+	if err := retrier(t, Config{Attempts: 1}).Do(t.Context(), time.Time{}, nil, fn); err != errDown || *calls != 1 {
 		t.Errorf("Do = %v after %d calls, want %v after 1", err, *calls, errDown)
 	}
 }
@@ -135,7 +136,7 @@ func TestNoAttemptWhenTheContextHasEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	fn, calls := failing(0, nil)
-	if err := retrier(t, Config{}).Do(ctx, nil, fn); !errors.Is(err, context.Canceled) || *calls != 0 {
+	if err := retrier(t, Config{}).Do(ctx, time.Time{}, nil, fn); !errors.Is(err, context.Canceled) || *calls != 0 {
 		t.Errorf("Do = %v after %d calls, want %v after 0", err, *calls, context.Canceled)
 	}
 }
@@ -146,7 +147,7 @@ func TestCancelEndsTheWaitAtOnce(t *testing.T) {
 		time.AfterFunc(30*time.Millisecond, cancel)
 		fn, calls := failing(9, errDown)
 		start := time.Now()
-		err := retrier(t, Config{}).Do(ctx, nil, fn)
+		err := retrier(t, Config{}).Do(ctx, time.Time{}, nil, fn)
 		if !errors.Is(err, context.Canceled) || !errors.Is(err, errDown) {
 			t.Errorf("Do = %v, want both the cancellation and the last error", err)
 		}
@@ -157,7 +158,7 @@ func TestCancelEndsTheWaitAtOnce(t *testing.T) {
 }
 
 func TestDeadline(t *testing.T) {
-	errLate := errors.New("too late")
+	errLate := fmt.Errorf("%w after a while", ErrDeadline)
 	// The first wait is 100 ms, so a second attempt needs more than that.
 	for _, tt := range []struct {
 		name    string
@@ -169,16 +170,18 @@ func TestDeadline(t *testing.T) {
 	}{
 		{"a wait that reaches it is not begun", 100 * time.Millisecond, 0, 1, 0, "down"},
 		{"a wait that fits is", 100*time.Millisecond + 1, 0, 2, 100 * time.Millisecond, "down"},
-		{"an attempt that it ends names both", 250 * time.Millisecond, 80 * time.Millisecond, 2, 250 * time.Millisecond, "too late; last error: down"},
-		{"a first attempt that it ends has nothing else to name", 50 * time.Millisecond, 80 * time.Millisecond, 1, 50 * time.Millisecond, "too late"},
+		{"an attempt that it ends names both", 250 * time.Millisecond, 80 * time.Millisecond, 2, 250 * time.Millisecond, "total deadline exceeded after a while; last error: down"},
+		{"a first attempt that it ends has nothing else to name", 50 * time.Millisecond, 80 * time.Millisecond, 1, 50 * time.Millisecond, "total deadline exceeded after a while"},
+		{"one that has come allows no attempt", 0, 0, 0, 0, "total deadline exceeded"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithTimeoutCause(t.Context(), tt.left, errLate)
-				defer cancel()
 				calls := 0
 				start := time.Now()
-				err := retrier(t, Config{}).Do(ctx, nil, func(ctx context.Context) error {
+				deadline := start.Add(tt.left)
+				err := retrier(t, Config{}).Do(t.Context(), deadline, nil, func(ctx context.Context) error {
+					ctx, cancel := context.WithDeadlineCause(ctx, deadline, errLate)
+					defer cancel()
 					calls++
 					// The second attempt takes longer than is left.
 					if !sleep(ctx, tt.attempt*time.Duration(calls*calls)) {
@@ -206,11 +209,28 @@ func TestWaitIsAddedToWhatTheErrorAsksFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fn, _ := failing(1, askingError(2*time.Second))
 		start := time.Now()
-		if err := retrier(t, Config{}).Do(t.Context(), nil, fn); err != nil {
+		if err := retrier(t, Config{}).Do(t.Context(), time.Time{}, nil, fn); err != nil {
 			t.Fatal(err)
 		}
 		if took, want := time.Since(start), 2100*time.Millisecond; took != want {
 			t.Errorf("took %v, want %v", took, want)
+		}
+	})
+}
+
+// A caller that will be gone by then counts as well.
+func TestDeadlineOfTheContextEndsTheRetriesToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, tt := range []struct {
+			left  time.Duration
+			calls int
+		}{{100 * time.Millisecond, 1}, {100*time.Millisecond + 1, 2}} {
+			ctx, cancel := context.WithTimeout(t.Context(), tt.left)
+			defer cancel()
+			fn, calls := failing(9, errDown)
+			if err := retrier(t, Config{}).Do(ctx, time.Now().Add(time.Hour), nil, fn); err != errDown || *calls != tt.calls {
+				t.Errorf("Do = %v after %d calls, want %v after %d", err, *calls, errDown, tt.calls)
+			}
 		}
 	})
 }
@@ -220,7 +240,7 @@ func TestTheLongestWaitThatCanBeAskedForEndsTheRetries(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	fn, calls := failing(9, askingError(math.MaxInt64))
-	if err := retrier(t, Config{}).Do(ctx, nil, fn); err != askingError(math.MaxInt64) || *calls != 1 {
+	if err := retrier(t, Config{}).Do(ctx, time.Time{}, nil, fn); err != askingError(math.MaxInt64) || *calls != 1 {
 		t.Errorf("Do = %v after %d calls, want the first error after 1", err, *calls)
 	}
 }
@@ -237,10 +257,15 @@ func TestStopEndsTheRetries(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				asked := 0
-				stop := func() bool { asked++; return asked > tt.stopAfter }
+				stop := func() string {
+					if asked++; asked > tt.stopAfter {
+						return "enough"
+					}
+					return ""
+				}
 				fn, calls := failing(9, errDown)
 				start := time.Now()
-				if err := retrier(t, Config{}).Do(t.Context(), stop, fn); err != errDown {
+				if err := retrier(t, Config{}).Do(t.Context(), time.Time{}, stop, fn); err != errDown {
 					t.Errorf("Do = %v, want %v", err, errDown)
 				}
 				if took := time.Since(start); *calls != 1 || took != tt.took {
@@ -252,17 +277,17 @@ func TestStopEndsTheRetries(t *testing.T) {
 }
 
 func TestOnGiveUpSaysWhy(t *testing.T) {
-	always := func() bool { return true }
+	enough := func() string { return "enough" }
 	permanent := func(error) bool { return false }
 	for _, tt := range []struct {
 		cfg  Config
-		stop func() bool
+		stop func() string
 		err  error
 		want string
 	}{
 		{Config{Attempts: 1}, nil, errDown, "no attempt left"},
 		{Config{Transient: permanent}, nil, errDown, "not transient"},
-		{Config{}, always, errDown, "stop requested"},
+		{Config{}, enough, errDown, "enough"},
 		{Config{}, nil, askingError(time.Hour), "a wait of 1h0m0.1s would reach the deadline"},
 	} {
 		var got string
@@ -275,7 +300,7 @@ func TestOnGiveUpSaysWhy(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		fn, _ := failing(9, tt.err)
-		retrier(t, tt.cfg).Do(ctx, tt.stop, fn)
+		retrier(t, tt.cfg).Do(ctx, time.Time{}, tt.stop, fn)
 		if got != tt.want {
 			t.Errorf("reason %q, want %q", got, tt.want)
 		}
@@ -283,9 +308,13 @@ func TestOnGiveUpSaysWhy(t *testing.T) {
 }
 
 func TestNewNamesTheFieldItCannotWorkWith(t *testing.T) {
-	for field, cfg := range map[string]Config{"Attempts": {Attempts: -1}, "Base": {Base: -1}, "Cap": {Cap: -1}} {
-		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), field) {
-			t.Errorf("%s negative: %v, want an error that names it", field, err)
+	for field, cfg := range map[string]Config{
+		"Attempts": {Attempts: -1}, "Base": {Base: -1}, "Cap": {Cap: -1},
+		"BudgetShare": {BudgetShare: -1}, "BudgetShare ": {BudgetShare: math.NaN()}, "BudgetShare  ": {BudgetShare: 1e6 + 1},
+		"BudgetFloor": {BudgetFloor: -1}, "BudgetFloor ": {BudgetFloor: math.NaN()}, "BudgetFloor  ": {BudgetFloor: 1e6 + 1},
+	} {
+		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), strings.TrimSpace(field)) {
+			t.Errorf("%s out of range: %v, want an error that names it", field, err)
 		}
 	}
 }
