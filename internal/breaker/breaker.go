@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,13 +29,29 @@ const (
 	HalfOpen State = "half_open" // the probes pass, all others are refused
 )
 
-// Config says when a breaker opens and how it closes again.
+// Config says when a breaker opens and how it closes again. It opens by one of
+// two rules: after Failures in a row or, where FailureRatio is set, when that
+// share of the recent calls failed.
 type Config struct {
-	// Failures is how many failed calls in a row open it. 0 means 5.
+	// Failures is how many failed calls in a row open it. 0 means 5. It must
+	// be 0 where FailureRatio is set.
 	Failures int
+	// FailureRatio is the share of failed calls that opens it, in (0, 1], once
+	// at least MinCalls have ended within Window. Each failure is an occasion
+	// to open, a success is none. 0 means the rule of Failures in a row.
+	FailureRatio float64
+	// MinCalls is how many calls a ratio needs to say anything. 0 means 20.
+	MinCalls int
+	// Window is how far back either rule looks, within a fiftieth. 0 means
+	// 10 s for a ratio, and no limit for failures in a row. It should be well
+	// above the time that a call takes.
+	Window time.Duration
 	// Cooldown is how long it stays open. The first call strictly after it is
 	// a probe. 0 means 30 s.
 	Cooldown time.Duration
+	// Jitter spreads Cooldown, so that the breakers of many instances do not
+	// probe together: a share of it, in [0, 1), drawn once, longer or shorter.
+	Jitter float64
 	// Probes is how many calls pass while half-open, and how many of them must
 	// succeed in a row to close it. One that fails opens it again. 0 means 2.
 	//
@@ -67,6 +84,7 @@ type Breaker struct {
 
 	mu          sync.Mutex
 	state       State        // guarded by mu
+	rule        rule         // guarded by mu
 	refusal     *OpenError   // guarded by mu; of the latest opening
 	transitions uint64       // guarded by mu
 	pending     []Transition // guarded by mu; OnTransition has not seen them
@@ -77,15 +95,31 @@ type Breaker struct {
 // with.
 func New(cfg Config) (*Breaker, error) {
 	switch {
-	case cfg.Failures < 0 || cfg.Failures > math.MaxInt32:
-		return nil, fmt.Errorf("breaker: Failures is %d, must be 0 to %d", cfg.Failures, math.MaxInt32)
+	case cfg.Failures < 0:
+		return nil, fmt.Errorf("breaker: Failures is %d, must not be negative", cfg.Failures)
+	case !(cfg.FailureRatio >= 0 && cfg.FailureRatio <= 1):
+		return nil, fmt.Errorf("breaker: FailureRatio is %v, must be 0 to 1", cfg.FailureRatio)
+	case cfg.FailureRatio > 0 && cfg.Failures > 0:
+		return nil, fmt.Errorf("breaker: Failures is %d beside a FailureRatio, must be 0", cfg.Failures)
+	case cfg.MinCalls < 0:
+		return nil, fmt.Errorf("breaker: MinCalls is %d, must not be negative", cfg.MinCalls)
+	case cfg.Window < 0:
+		return nil, fmt.Errorf("breaker: Window is %v, must not be negative", cfg.Window)
 	case cfg.Cooldown < 0:
 		return nil, fmt.Errorf("breaker: Cooldown is %v, must not be negative", cfg.Cooldown)
+	case !(cfg.Jitter >= 0 && cfg.Jitter < 1):
+		return nil, fmt.Errorf("breaker: Jitter is %v, must be at least 0 and below 1", cfg.Jitter)
 	case cfg.Probes < 0 || cfg.Probes > math.MaxInt32:
 		return nil, fmt.Errorf("breaker: Probes is %d, must be 0 to %d", cfg.Probes, math.MaxInt32)
 	}
 	if cfg.Failures == 0 {
 		cfg.Failures = 5
+	}
+	if cfg.MinCalls == 0 {
+		cfg.MinCalls = 20
+	}
+	if cfg.FailureRatio > 0 && cfg.Window == 0 {
+		cfg.Window = 10 * time.Second
 	}
 	if cfg.Cooldown == 0 {
 		cfg.Cooldown = 30 * time.Second
@@ -102,12 +136,16 @@ func New(cfg Config) (*Breaker, error) {
 	if cfg.OnTransition == nil {
 		cfg.OnTransition = func(Transition) {}
 	}
-	b := &Breaker{cfg: cfg, state: Closed}
+	if cfg.Jitter > 0 {
+		factor := 1 + cfg.Jitter*(2*rand.Float64()-1)
+		cfg.Cooldown = time.Duration(min(float64(cfg.Cooldown)*factor, math.MaxInt64/2)) // the longest would overflow
+	}
+	b := &Breaker{cfg: cfg, state: Closed, rule: newRule(cfg)}
 	b.gb = gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
 		MaxRequests:   uint32(cfg.Probes),
 		Timeout:       cfg.Cooldown,
-		ReadyToTrip:   func(c gobreaker.Counts) bool { return int(c.ConsecutiveFailures) >= cfg.Failures },
-		IsSuccessful:  func(err error) bool { return err == nil || cfg.Healthy(err) },
+		ReadyToTrip:   b.failed,
+		IsSuccessful:  b.succeeded,
 		IsExcluded:    func(err error) bool { return err != nil && cfg.Neutral(err) },
 		OnStateChange: b.changed,
 	})
@@ -142,6 +180,26 @@ func (b *Breaker) Do(fn func(opened func() bool) error) error {
 	return b.refusal
 }
 
+// succeeded and failed are called for each result that counts, and only for
+// those: failed if succeeded says no and the breaker is closed. gobreaker counts
+// too, but its rolling counts grow old only when a call comes, and a Snapshot
+// must not show failures of long ago.
+func (b *Breaker) succeeded(err error) bool {
+	if err != nil && !b.cfg.Healthy(err) {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.rule.succeeded(time.Now())
+	return true
+}
+
+func (b *Breaker) failed(gobreaker.Counts) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.rule.failed(time.Now())
+}
+
 // changed runs under gobreaker's lock: it must not call gobreaker, nor anybody
 // else's code.
 func (b *Breaker) changed(_ string, from, to gobreaker.State) {
@@ -149,6 +207,7 @@ func (b *Breaker) changed(_ string, from, to gobreaker.State) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.state = states[to]
+	b.rule.clear()
 	b.transitions++
 	b.pending = append(b.pending, Transition{From: states[from], To: states[to], At: now})
 	if to == gobreaker.StateOpen {
@@ -189,32 +248,41 @@ func (b *Breaker) notify() {
 // Snapshot is a breaker at one moment. Taking it changes nothing, unlike
 // gobreaker's State, which moves an open breaker to half-open.
 type Snapshot struct {
-	State               State
-	ProbeDue            bool          // open, the cool-down is over, nobody has called yet
-	ConsecutiveFailures int           // so far; 0 unless closed
-	OpensAfter          int           // how many open it
-	RetryAfter          time.Duration // left of the cool-down; 0 unless open
-	Transitions         uint64        // changes of state since the start
-	Rejected            uint64        // calls refused since the start
+	State       State
+	ProbeDue    bool          // open, the cool-down is over, nobody has called yet
+	RetryAfter  time.Duration // left of the cool-down; 0 unless open
+	Transitions uint64        // changes of state since the start
+	Rejected    uint64        // calls refused since the start
+
+	// What could open it, 0 unless closed: failures in a row, or within the
+	// window where a ratio rules.
+	Failures int
+	// OpensAfter is how many in a row open it; 0 where a ratio rules.
+	OpensAfter int
+	// Calls is how many ended within the window, and MinCalls and FailureRatio
+	// are the thresholds; all 0 where no ratio rules.
+	Calls, MinCalls int
+	FailureRatio    float64
 }
 
 // Snapshot reports the state and what it takes to leave it.
 func (b *Breaker) Snapshot() Snapshot {
-	failures := int(b.gb.Counts().ConsecutiveFailures)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := Snapshot{
-		State:       b.state,
-		OpensAfter:  b.cfg.Failures,
-		Transitions: b.transitions,
-		Rejected:    b.rejected.Load(),
-	}
-	switch b.state {
-	case Closed:
-		s.ConsecutiveFailures = failures
-	case Open:
+	now := time.Now()
+	s := Snapshot{State: b.state, Transitions: b.transitions, Rejected: b.rejected.Load()}
+	if b.state == Open {
 		s.RetryAfter = b.refusal.RetryAfter()
-		s.ProbeDue = time.Now().After(b.refusal.until) // strictly, as gobreaker does
+		s.ProbeDue = now.After(b.refusal.until) // strictly, as gobreaker does
+	}
+	if b.state == Closed {
+		s.Failures = b.rule.failures.Sum(now)
+		s.Calls = b.rule.finished.Sum(now)
+	}
+	if b.rule.ratio > 0 {
+		s.MinCalls, s.FailureRatio = b.rule.minCalls, b.rule.ratio
+	} else {
+		s.OpensAfter = b.rule.opensAfter
 	}
 	return s
 }

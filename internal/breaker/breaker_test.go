@@ -3,6 +3,7 @@ package breaker
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -229,7 +230,7 @@ func TestSnapshotChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := breaker(t, Config{})
 		call(b, errDown)
-		want := Snapshot{State: Closed, ConsecutiveFailures: 1, OpensAfter: 2}
+		want := Snapshot{State: Closed, Failures: 1, OpensAfter: 2}
 		if got := b.Snapshot(); got != want {
 			t.Errorf("closed: %+v, want %+v", got, want)
 		}
@@ -279,7 +280,7 @@ func TestErrorOfAnInnerBreakerIsNoRefusal(t *testing.T) {
 		call(inner, errDown)
 		call(inner, errDown)
 		err := outer.Do(func(func() bool) error { return call(inner, nil) })
-		if got := outer.Snapshot(); !errors.Is(err, ErrOpen) || got.Rejected != 0 || got.ConsecutiveFailures != 1 {
+		if got := outer.Snapshot(); !errors.Is(err, ErrOpen) || got.Rejected != 0 || got.Failures != 1 {
 			t.Errorf("%v, outer %+v, want a failure of the outer", err, got)
 		}
 	})
@@ -315,9 +316,30 @@ func TestZeroConfigMeansFiveFailuresThirtySecondsTwoProbes(t *testing.T) {
 }
 
 func TestNewNamesTheFieldItCannotWorkWith(t *testing.T) {
-	for field, cfg := range map[string]Config{"Failures": {Failures: -1}, "Cooldown": {Cooldown: -1}, "Probes": {Probes: -1}, "Probes ": {Probes: 1 << 31}, "Failures ": {Failures: 1 << 31}} {
-		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), strings.TrimSpace(field)) {
-			t.Errorf("%s out of range: %v, want an error that names it", field, err)
+	nan := math.NaN()
+	for _, tt := range []struct {
+		field     string
+		bad, good Config
+	}{
+		{"Failures", Config{Failures: -1}, Config{Failures: math.MaxInt}},
+		{"Failures", Config{Failures: 1, FailureRatio: 0.5}, Config{Failures: 1}},
+		{"FailureRatio", Config{FailureRatio: -0.1}, Config{FailureRatio: 0.1}},
+		{"FailureRatio", Config{FailureRatio: 1.1}, Config{FailureRatio: 1}},
+		{"FailureRatio", Config{FailureRatio: nan}, Config{}},
+		{"MinCalls", Config{MinCalls: -1}, Config{MinCalls: 1}},
+		{"Window", Config{Window: -1}, Config{Window: 1}},
+		{"Cooldown", Config{Cooldown: -1}, Config{Cooldown: 1}},
+		{"Jitter", Config{Jitter: -0.1}, Config{Jitter: 0.1}},
+		{"Jitter", Config{Jitter: 1}, Config{Jitter: 0.99, Cooldown: math.MaxInt64}},
+		{"Jitter", Config{Jitter: nan}, Config{}},
+		{"Probes", Config{Probes: -1}, Config{Probes: 1}},
+		{"Probes", Config{Probes: 1 << 31}, Config{Probes: 1<<31 - 1}},
+	} {
+		if _, err := New(tt.bad); err == nil || !strings.HasPrefix(err.Error(), "breaker: "+tt.field+" is ") {
+			t.Errorf("%+v: %v, want an error that names %s", tt.bad, err, tt.field)
+		}
+		if _, err := New(tt.good); err != nil {
+			t.Errorf("%+v: %v", tt.good, err)
 		}
 	}
 }
