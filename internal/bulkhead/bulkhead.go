@@ -6,48 +6,58 @@
 package bulkhead
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/semaphore"
 )
 
-// ErrFull is returned, at once, when every permit is taken.
+// ErrFull is returned when every permit is taken: at once or, with a wait
+// configured, when the wait ends.
 var ErrFull = errors.New("bulkhead full")
 
 // Config sizes a bulkhead.
 type Config struct {
 	// Permits is how many calls may run at once. 0 means 20.
 	Permits int
+	// MaxWait is how long a call may wait for a permit, in the order of
+	// arrival. 0 means not at all.
+	MaxWait time.Duration
 }
 
 // Bulkhead holds the permits. It is safe for concurrent use.
 type Bulkhead struct {
-	permits  int
+	cfg      Config
 	sem      *semaphore.Weighted
 	inUse    atomic.Int64
+	waiting  atomic.Int64
 	rejected atomic.Uint64
 }
 
 // New returns a Bulkhead with all its permits free, or an error that names the
 // field it cannot work with.
 func New(cfg Config) (*Bulkhead, error) {
-	if cfg.Permits < 0 {
+	switch {
+	case cfg.Permits < 0:
 		return nil, fmt.Errorf("bulkhead: Permits is %d, must not be negative", cfg.Permits)
+	case cfg.MaxWait < 0:
+		return nil, fmt.Errorf("bulkhead: MaxWait is %v, must not be negative", cfg.MaxWait)
 	}
 	if cfg.Permits == 0 {
 		cfg.Permits = 20
 	}
-	return &Bulkhead{permits: cfg.Permits, sem: semaphore.NewWeighted(int64(cfg.Permits))}, nil
+	return &Bulkhead{cfg: cfg, sem: semaphore.NewWeighted(int64(cfg.Permits))}, nil
 }
 
-// Do runs fn under a permit and returns its error, or ErrFull without running
-// it. The permit is given back once, however fn ends: result, error or panic.
-func (b *Bulkhead) Do(fn func() error) error {
-	if !b.sem.TryAcquire(1) {
-		b.rejected.Add(1)
-		return ErrFull
+// Do runs fn under a permit and returns its error. Without running it, it returns
+// ErrFull, or context.Cause(ctx) if ctx ends during the wait. The permit is given
+// back once, however fn ends: result, error or panic.
+func (b *Bulkhead) Do(ctx context.Context, fn func() error) error {
+	if err := b.acquire(ctx); err != nil {
+		return err
 	}
 	b.inUse.Add(1)
 	defer func() {
@@ -57,14 +67,40 @@ func (b *Bulkhead) Do(fn func() error) error {
 	return fn()
 }
 
+func (b *Bulkhead) acquire(ctx context.Context) error {
+	if b.sem.TryAcquire(1) {
+		return nil
+	}
+	if b.cfg.MaxWait > 0 {
+		b.waiting.Add(1)
+		defer b.waiting.Add(-1)
+		wait, cancel := context.WithTimeout(ctx, b.cfg.MaxWait)
+		defer cancel()
+		if b.sem.Acquire(wait, 1) == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	b.rejected.Add(1)
+	return ErrFull
+}
+
 // Snapshot is a bulkhead at one moment. Taking it changes nothing.
 type Snapshot struct {
 	Permits  int    // how many calls may run at once
 	InUse    int    // how many do
+	Waiting  int    // how many wait for a permit
 	Rejected uint64 // calls refused since the start
 }
 
 // Snapshot reports the permits and the refusals.
 func (b *Bulkhead) Snapshot() Snapshot {
-	return Snapshot{Permits: b.permits, InUse: int(b.inUse.Load()), Rejected: b.rejected.Load()}
+	return Snapshot{
+		Permits:  b.cfg.Permits,
+		InUse:    int(b.inUse.Load()),
+		Waiting:  int(b.waiting.Load()),
+		Rejected: b.rejected.Load(),
+	}
 }

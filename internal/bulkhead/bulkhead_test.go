@@ -1,7 +1,9 @@
 package bulkhead
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,11 +20,11 @@ func TestFullIsRefusedAtOnce(t *testing.T) {
 		}
 		var held sync.WaitGroup
 		for range 2 {
-			held.Go(func() { b.Do(func() error { time.Sleep(time.Second); return nil }) })
+			held.Go(func() { b.Do(t.Context(), func() error { time.Sleep(time.Second); return nil }) })
 		}
 		synctest.Wait()
 		start := time.Now()
-		if err := b.Do(func() error { t.Error("ran without a permit"); return nil }); err != ErrFull {
+		if err := b.Do(t.Context(), func() error { t.Error("ran without a permit"); return nil }); err != ErrFull {
 			t.Errorf("third: %v, want %v", err, ErrFull)
 		}
 		if waited := time.Since(start); waited != 0 {
@@ -32,7 +34,7 @@ func TestFullIsRefusedAtOnce(t *testing.T) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 		held.Wait()
-		if err := b.Do(func() error { return nil }); err != nil {
+		if err := b.Do(t.Context(), func() error { return nil }); err != nil {
 			t.Errorf("with the permits back: %v", err)
 		}
 	})
@@ -53,7 +55,7 @@ func TestPermitIsGivenBackOnEveryPath(t *testing.T) {
 			for range 10 {
 				func() {
 					defer func() { _ = recover() }()
-					if err := b.Do(fn); err == ErrFull {
+					if err := b.Do(context.Background(), fn); err == ErrFull {
 						t.Fatal("a permit was kept")
 					}
 				}()
@@ -75,7 +77,7 @@ func TestNeverMoreThanItsPermits(t *testing.T) {
 	for range 50 {
 		all.Go(func() {
 			for range 100 {
-				b.Do(func() error {
+				b.Do(t.Context(), func() error {
 					if n := running.Add(1); n > 3 {
 						t.Errorf("%d at once", n)
 					}
@@ -97,9 +99,9 @@ func TestRefusingAllocatesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Do(func() error {
+	b.Do(t.Context(), func() error {
 		fn := func() error { return nil }
-		if n := testing.AllocsPerRun(100, func() { b.Do(fn) }); n > 0 {
+		if n := testing.AllocsPerRun(100, func() { b.Do(context.Background(), fn) }); n > 0 {
 			t.Errorf("%v allocations a refusal, want 0", n)
 		}
 		return nil
@@ -116,8 +118,93 @@ func TestZeroConfigMeansTwentyPermits(t *testing.T) {
 	}
 }
 
+func TestWaitEndsWithAPermitOrAfterItsTime(t *testing.T) {
+	for _, tt := range []struct {
+		held time.Duration // how long the permit is taken
+		want error
+		took time.Duration
+	}{
+		{time.Second - 1, nil, time.Second - 1},
+		{time.Second + 1, ErrFull, time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b, err := New(Config{Permits: 1, MaxWait: time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			go b.Do(t.Context(), func() error { time.Sleep(tt.held); return nil })
+			synctest.Wait()
+			start := time.Now()
+			ran := false
+			if err := b.Do(t.Context(), func() error { ran = true; return nil }); err != tt.want {
+				t.Errorf("held for %v: %v, want %v", tt.held, err, tt.want)
+			}
+			if took := time.Since(start); took != tt.took || ran != (tt.want == nil) {
+				t.Errorf("held for %v: took %v, ran %v, want %v, %v", tt.held, took, ran, tt.took, tt.want == nil)
+			}
+			synctest.Wait()
+			time.Sleep(time.Second)
+			want := Snapshot{Permits: 1}
+			if tt.want != nil {
+				want.Rejected = 1
+			}
+			if got := b.Snapshot(); got != want {
+				t.Errorf("%+v, want %+v", got, want)
+			}
+		})
+	}
+}
+
+func TestWaitersAreServedInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, err := New(Config{Permits: 1, MaxWait: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var order []int
+		var all sync.WaitGroup
+		for i := range 5 {
+			all.Go(func() {
+				b.Do(t.Context(), func() error { order = append(order, i); time.Sleep(time.Second); return nil })
+			})
+			synctest.Wait()
+		}
+		if got, want := b.Snapshot(), (Snapshot{Permits: 1, InUse: 1, Waiting: 4}); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+		all.Wait()
+		if !slices.Equal(order, []int{0, 1, 2, 3, 4}) {
+			t.Errorf("served %v", order)
+		}
+	})
+}
+
+func TestCallerThatLeavesDuringTheWaitIsNotARefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, err := New(Config{Permits: 1, MaxWait: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Do(t.Context(), func() error {
+			cause := errors.New("hung up")
+			ctx, cancel := context.WithCancelCause(t.Context())
+			time.AfterFunc(time.Second, func() { cancel(cause) })
+			start := time.Now()
+			if err := b.Do(ctx, func() error { t.Error("ran"); return nil }); err != cause || time.Since(start) != time.Second {
+				t.Errorf("%v after %v, want %v after 1s", err, time.Since(start), cause)
+			}
+			return nil
+		})
+		if got, want := b.Snapshot(), (Snapshot{Permits: 1}); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	})
+}
+
 func TestNewNamesTheFieldItCannotWorkWith(t *testing.T) {
-	if _, err := New(Config{Permits: -1}); err == nil || !strings.Contains(err.Error(), "Permits") {
-		t.Errorf("Permits negative: %v, want an error that names it", err)
+	for field, cfg := range map[string]Config{"Permits": {Permits: -1}, "MaxWait": {MaxWait: -1}} {
+		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s negative: %v, want an error that names it", field, err)
+		}
 	}
 }
