@@ -26,24 +26,23 @@ type Attempt struct {
 	Took    time.Duration
 }
 
-// attempt makes one request and reads the whole answer.
-func (c *Client) attempt(ctx context.Context, url string) (body []byte, err error) {
+// attempt makes one request and reads the whole answer. It sets unknown where no
+// answer says whether the request has taken effect.
+func (c *Client) attempt(ctx context.Context, r Request, unknown *bool) (body []byte, err error) {
 	start := time.Now()
 	defer func() {
 		c.onAttempt(ctx, Attempt{Outcome: outcomeOf(err), Err: err, Took: time.Since(start)})
 	}()
 
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	req, err := r.http(ctx)
 	if err != nil {
 		return nil, &Error{Outcome: Connection, Err: err}
 	}
-	// net/http sends a request again, unasked, when a reused connection breaks
-	// and there is no body, or one it can rewind. This body is empty and cannot
-	// be rewound. "identity" spares the goroutine and the timer with which
-	// net/http would find out that it is empty; nothing of it is sent.
-	req.Body = io.NopCloser(strings.NewReader(""))
-	req.TransferEncoding = []string{"identity"}
-	req.Header.Set("Accept", "application/json")
+	defer func() {
+		if err != nil && statusOf(err) == 0 && mayHaveEffect(req) {
+			*unknown = true
+		}
+	}()
 
 	resp, err := c.transport.RoundTrip(req) // http.Client would look into redirects
 	if err != nil {
@@ -58,8 +57,8 @@ func (c *Client) attempt(ctx context.Context, url string) (body []byte, err erro
 	if err != nil {
 		return nil, c.noAnswer(ctx, fmt.Errorf("reading the response: %w", err))
 	}
-	if err := checkJSON(body); err != nil {
-		return nil, err
+	if err := r.check(body); err != nil {
+		return nil, &Error{Outcome: Undecodable, Err: err}
 	}
 	return body, nil
 }
@@ -103,17 +102,16 @@ func statusError(resp *http.Response) error {
 	return e
 }
 
-func checkJSON(body []byte) error {
-	var reason string
+func (r Request) check(body []byte) error {
 	switch {
 	case len(body) == 0:
-		reason = "the response is empty"
+		return errors.New("the response is empty")
 	case len(body) > maxBody:
-		reason = fmt.Sprintf("the response is longer than %d bytes", maxBody)
+		return fmt.Errorf("the response is longer than %d bytes", maxBody)
 	case !json.Valid(body):
-		reason = "the response is not JSON"
-	default:
-		return nil
+		return errors.New("the response is not JSON")
+	case r.Decode != nil:
+		return r.Decode(body)
 	}
-	return &Error{Outcome: Undecodable, Err: errors.New(reason)}
+	return nil
 }

@@ -73,8 +73,8 @@ func New(cfg Config) (*Client, error) {
 	}, nil
 }
 
-// Get fetches url and returns its body, which is JSON. This is the nesting to
-// read:
+// Do makes a call and returns the body of the answer, which is JSON. This is the
+// nesting to read:
 //
 //   - the bulkhead is outermost, so a call holds one permit from its first
 //     attempt to its last, the waits between them included;
@@ -84,31 +84,43 @@ func New(cfg Config) (*Client, error) {
 //   - the timeout is innermost, so each attempt has its own.
 //
 // The error is bulkhead.ErrFull, a *breaker.OpenError, one that is ErrDeadline,
-// one that is caller.Err() when the caller went away, or an *Error.
-func (c *Client) Get(caller context.Context, url string) (body []byte, err error) {
-	ctx, cancel := context.WithTimeoutCause(caller, c.policy.Deadline, c.deadline)
-	defer cancel()
-
-	err = c.bulkhead.Do(func() error {
+// one that is caller.Err() when the caller went away, or an *Error. The last
+// three are also ErrOutcomeUnknown where the request may have taken effect.
+func (c *Client) Do(caller context.Context, req Request) (body []byte, err error) {
+	deadline := time.Now().Add(c.policy.Deadline)
+	unknown := false
+	err = c.bulkhead.Do(caller, func() error {
 		return c.breaker.Do(func(opened func() bool) error {
-			err := c.retry.Do(ctx, opened, func(ctx context.Context) (err error) {
-				ctx, cancel := context.WithTimeoutCause(ctx, c.policy.Timeout, c.timeout)
+			err := c.retry.Do(caller, deadline, req.stop(opened), func(ctx context.Context) (err error) {
+				ctx, cancel := c.withTimeout(ctx, deadline)
 				defer cancel()
 
-				body, err = c.attempt(ctx, url)
+				body, err = c.attempt(ctx, req, &unknown)
 				return err
 			})
 			return orGone(caller, err)
 		})
 	})
+	if err = orGone(caller, err); err != nil && unknown {
+		return nil, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+	}
 	return body, err
+}
+
+// withTimeout gives an attempt the smaller of its own timeout and what is left of
+// the call's time.
+func (c *Client) withTimeout(ctx context.Context, deadline time.Time) (context.Context, context.CancelFunc) {
+	if end := time.Now().Add(c.policy.Timeout); end.Before(deadline) {
+		return context.WithDeadlineCause(ctx, end, c.timeout)
+	}
+	return context.WithDeadlineCause(ctx, deadline, c.deadline)
 }
 
 // orGone adds caller.Err() to an err that is only the caller's own cause of
 // cancellation, as a failed errgroup has one, so that neutral recognises it: the
 // caller went away, the dependency did not fail.
 func orGone(caller context.Context, err error) error {
-	if caller.Err() == nil || neutral(err) || !errors.Is(err, context.Cause(caller)) {
+	if err == nil || caller.Err() == nil || neutral(err) || !errors.Is(err, context.Cause(caller)) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", caller.Err(), err)
@@ -118,11 +130,12 @@ func orGone(caller context.Context, err error) error {
 type Snapshot struct {
 	Bulkhead bulkhead.Snapshot
 	Breaker  breaker.Snapshot
+	Retry    retry.Snapshot
 }
 
 // Snapshot reports the layers.
 func (c *Client) Snapshot() Snapshot {
-	return Snapshot{Bulkhead: c.bulkhead.Snapshot(), Breaker: c.breaker.Snapshot()}
+	return Snapshot{Bulkhead: c.bulkhead.Snapshot(), Breaker: c.breaker.Snapshot(), Retry: c.retry.Snapshot()}
 }
 
 // newTransport is tuned for at most permits calls at once to one host.

@@ -35,7 +35,7 @@ func TestDialsDoNotGoOnForLong(t *testing.T) {
 			<-ctx.Done()
 			return nil, context.Cause(ctx)
 		})
-		_, err := c.Get(t.Context(), "http://192.0.2.1/")
+		_, err := c.Do(t.Context(), Request{URL: "http://192.0.2.1/"})
 		if !errors.Is(err, ErrTimeout) {
 			t.Errorf("Get = %v, want %v", err, ErrTimeout)
 		}
@@ -72,7 +72,7 @@ func TestCallersThatLeaveWithACauseOfTheirOwnAreNeutral(t *testing.T) {
 				c.onAttempt = func(_ context.Context, a Attempt) { outcomes = append(outcomes, a.Outcome) }
 				ctx, cancel := leave(t.Context())
 				defer cancel()
-				_, err := c.Get(ctx, "http://192.0.2.1/")
+				_, err := c.Do(ctx, Request{URL: "http://192.0.2.1/"})
 				if !errors.Is(err, ctx.Err()) || !errors.Is(err, context.Cause(ctx)) {
 					t.Errorf("Get = %v, want %v and its cause", err, ctx.Err())
 				}
@@ -99,7 +99,7 @@ func TestTheRequestOnTheWire(t *testing.T) {
 		theirs.Close()
 	}()
 	c := client(t, func(context.Context, string, string) (net.Conn, error) { return ours, nil })
-	go c.Get(t.Context(), "http://192.0.2.1/pay?x=1")
+	go c.Do(t.Context(), Request{URL: "http://192.0.2.1/pay?x=1"})
 	want := "GET /pay?x=1 HTTP/1.1\r\nHost: 192.0.2.1\r\nUser-Agent: Go-http-client/1.1\r\nAccept: application/json\r\n\r\n"
 	if got := <-head; got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
@@ -107,7 +107,7 @@ func TestTheRequestOnTheWire(t *testing.T) {
 }
 
 func TestAURLThatCannotBeRequestedIsAnError(t *testing.T) {
-	_, err := client(t, nil).Get(t.Context(), "http://%zz")
+	_, err := client(t, nil).Do(t.Context(), Request{URL: "http://%zz"})
 	if !errors.Is(err, ErrFailed) {
 		t.Errorf("Get = %v, want a failed call", err)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"time"
+
+	"example.com/storefront/internal/retry"
 )
 
 var (
@@ -13,7 +15,10 @@ var (
 	// ErrTimeout ended an attempt that may be repeated.
 	ErrTimeout = errors.New("attempt timed out")
 	// ErrDeadline ended a call for good, during an attempt.
-	ErrDeadline = errors.New("total deadline exceeded")
+	ErrDeadline = retry.ErrDeadline
+	// ErrOutcomeUnknown is a failed call that may have taken effect all the
+	// same: an attempt at it was sent, and no status came back.
+	ErrOutcomeUnknown = errors.New("outcome unknown")
 )
 
 // Outcome says how an attempt ended.
@@ -53,11 +58,21 @@ func (e *Error) Is(target error) bool {
 // RetryAfter is how long the dependency asked to be left alone, 0 if it did not.
 func (e *Error) RetryAfter() time.Duration { return e.retryAfter }
 
+// statusOf is the status of the answer that err is, 0 if it is none.
+func statusOf(err error) int {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Status
+	}
+	return 0
+}
+
 func outcomeOf(err error) Outcome {
+	if err == nil {
+		return OK // before e, which errors.As moves to the heap
+	}
 	var e *Error
 	switch {
-	case err == nil:
-		return OK
 	// The error of a call that was ended also names the last one before it,
 	// which no longer counts.
 	case neutral(err):
