@@ -248,24 +248,3 @@ func TestNewNamesTheFieldItCannotWorkWith(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkAllow(b *testing.B) {
-	l := limiter(b, Config{Burst: math.MaxInt32, Rate: 1e6})
-	b.ReportAllocs()
-	for b.Loop() {
-		if !l.Allow(time.Now(), "k").Allowed {
-			b.Fatal("refused")
-		}
-	}
-}
-
-func BenchmarkRefuse(b *testing.B) {
-	l := limiter(b, Config{Burst: 1, Rate: 0.001})
-	l.Allow(time.Now(), "k")
-	b.ReportAllocs()
-	for b.Loop() {
-		if l.Allow(time.Now(), "k").Allowed {
-			b.Fatal("allowed")
-		}
-	}
-}
