@@ -3,6 +3,7 @@ module example.com/storefront
 go 1.26.0
 
 require (
+	github.com/dunglas/httpsfv v1.1.2
 	github.com/go-chi/chi/v5 v5.5.0
 	github.com/sony/gobreaker/v2 v2.4.0
 	golang.org/x/sync v0.25.0

@@ -1,24 +1,29 @@
-// Package simulator acts out the dependencies that the storefront calls.
 package simulator
 
 import (
 	"fmt"
 	"net/http"
-	"sync/atomic"
 )
 
-// Flaky stands for a payment service on a bad day: two calls of three fail.
-// Its zero value is ready; all callers share its count.
-type Flaky struct{ calls atomic.Int64 }
+// Flaky stands for a payment service on a bad day: two calls of three fail. Call n
+// that succeeds answers {"call":n}; all callers share the count.
+func Flaky() *Dependency {
+	return newDependency(Fault{Script: "FFS", Status: http.StatusServiceUnavailable}, func(w http.ResponseWriter, _ *http.Request, call int) {
+		writeJSON(w, []byte(fmt.Sprintf(`{"call":%d}`, call)))
+	})
+}
 
-// ServeHTTP counts call n, from 1, and answers 200 with {"call":n} if 3 divides
-// n, else 503 with an empty body.
-func (f *Flaky) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	n := f.calls.Add(1)
-	if n%3 != 0 {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		return
-	}
+// healthy is the fault of a dependency without one.
+var healthy = Fault{Script: "S", Status: http.StatusServiceUnavailable}
+
+func writeJSON(w http.ResponseWriter, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, `{"call":%d}`, n)
+	_, _ = w.Write(body) // the caller may have left
+}
+
+// refuse answers an error as one line of text.
+func refuse(w http.ResponseWriter, status int, reason string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(reason)) // the caller may have left
 }

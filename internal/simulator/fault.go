@@ -1,0 +1,84 @@
+package simulator
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// The letters of a script.
+const (
+	succeed   = 'S'
+	fail      = 'F' // answer Status
+	hang      = 'H' // until the caller leaves
+	reset     = 'R' // the connection
+	malformed = 'M' // a body that is no JSON
+	lost      = 'L' // do the work and lose the reply
+)
+
+const (
+	letters    = "SFHRML"
+	maxScript  = 64
+	maxLatency = 30 * time.Second
+)
+
+// Fault is what goes wrong with a dependency, exactly and repeatably.
+type Fault struct {
+	// Script has a letter for each call, 1 to 64 of them, and starts again at
+	// its end: S succeeds, F answers Status, H hangs until the caller leaves,
+	// R resets the connection, M answers a body that is no JSON, L does the
+	// work and loses the reply. Empty means the dependency's own.
+	Script string
+	// Status of F, 400 to 599. 0 means 503.
+	Status int
+	// Latency comes before each answer, up to 30 s.
+	Latency time.Duration
+	// RetryAfter goes out with each F as it stands. Empty sends none.
+	RetryAfter string
+}
+
+// withDefaults fills in what is missing, or names the field that is wrong.
+func (f Fault) withDefaults(of Fault) (Fault, error) {
+	f.Script = cmp.Or(f.Script, of.Script)
+	f.Status = cmp.Or(f.Status, http.StatusServiceUnavailable)
+	switch {
+	case len(f.Script) > maxScript:
+		return f, fmt.Errorf("script: %d letters are too many, 1 to %d", len(f.Script), maxScript)
+	case strings.Trim(f.Script, letters) != "":
+		return f, fmt.Errorf("script: %q has letters other than %s", f.Script, letters)
+	case f.Status < 400 || f.Status > 599:
+		return f, fmt.Errorf("status: %d is out of range, 400 to 599", f.Status)
+	case f.Latency < 0 || f.Latency > maxLatency:
+		return f, fmt.Errorf("latency: %v is out of range, 0s to %v", f.Latency, maxLatency)
+	}
+	return f, nil
+}
+
+func (f Fault) fail(w http.ResponseWriter) {
+	if f.RetryAfter != "" {
+		w.Header().Set("Retry-After", f.RetryAfter)
+	}
+	w.WriteHeader(f.Status)
+}
+
+// resetConnection makes the caller's next read fail with "connection reset".
+func resetConnection(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil { // not HTTP/1: as near as it gets
+		panic(http.ErrAbortHandler)
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // only the way it ends is at stake
+	}
+	_ = conn.Close() // the connection is gone either way
+}
+
+// discard is a reply that nobody will see.
+type discard struct{}
+
+func (discard) Header() http.Header         { return http.Header{} }
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+func (discard) WriteHeader(int)             {}

@@ -1,0 +1,92 @@
+// Package simulator acts out the dependencies that the storefront calls, with
+// their state and their faults. Each is deterministic: the same calls in the same
+// order get the same answers.
+package simulator
+
+import (
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Dependency is a simulated dependency, all of whose routes but the ones that
+// only look share one fault. It is safe for concurrent use.
+type Dependency struct {
+	healthy Fault // what the zero Fault means
+	serve   func(w http.ResponseWriter, r *http.Request, call int)
+	forget  func() // nil where there is no state
+
+	mu    sync.Mutex
+	fault Fault // guarded by mu
+	calls int   // guarded by mu; since the fault was set
+}
+
+// newDependency returns one that acts out initial until a fault is set. serve is
+// told the number of the call, from 1.
+func newDependency(initial Fault, serve func(http.ResponseWriter, *http.Request, int)) *Dependency {
+	return &Dependency{healthy: initial, fault: initial, serve: serve}
+}
+
+// Set puts a fault in force and starts its script and the count of calls again.
+// The error names the field that it cannot work with; then nothing changes.
+func (d *Dependency) Set(f Fault) error {
+	f, err := f.withDefaults(d.healthy)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.fault, d.calls = f, 0
+	return nil
+}
+
+// Reset makes the dependency as it was at the start: its fault, its count and
+// its state.
+func (d *Dependency) Reset() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.fault, d.calls = d.healthy, 0
+	if d.forget != nil {
+		d.forget()
+	}
+}
+
+// next is the number of a new call, from 1, and how it goes.
+func (d *Dependency) next() (call int, act byte, f Fault) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	act = d.fault.Script[d.calls%len(d.fault.Script)]
+	d.calls++
+	return d.calls, act, d.fault
+}
+
+// ServeHTTP answers a call as the script says, after the fault's latency.
+func (d *Dependency) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	call, act, fault := d.next()
+	if fault.Latency > 0 {
+		timer := time.NewTimer(fault.Latency)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-r.Context().Done():
+			panic(http.ErrAbortHandler) // or net/http would answer 200
+		}
+	}
+	switch act {
+	case succeed:
+		d.serve(w, r, call)
+	case fail:
+		fault.fail(w)
+	case hang:
+		<-r.Context().Done()
+		panic(http.ErrAbortHandler)
+	case reset:
+		resetConnection(w)
+	case malformed:
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"call":`)) // the caller may have left
+	case lost:
+		d.serve(discard{}, r, call)
+		panic(http.ErrAbortHandler)
+	}
+}
