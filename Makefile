@@ -32,6 +32,9 @@ walkthrough: ## the README's sessions with real binaries, real curl, real time
 fuzz: ## the parsers, for a few seconds each
 	go test -run '^$$' -fuzz FuzzRetryAfter -fuzztime 5s ./internal/dependency
 	go test -run '^$$' -fuzz FuzzAPIKey -fuzztime 5s ./internal/storefront
+	go test -run '^$$' -fuzz FuzzUrgency -fuzztime 5s ./internal/storefront
+	go test -run '^$$' -fuzz FuzzCharge -fuzztime 5s ./internal/simulator
+	go test -run '^$$' -fuzz FuzzIdempotencyKey -fuzztime 5s ./internal/simulator
 
 ci: ## what CI runs
 	.ci/run

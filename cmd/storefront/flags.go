@@ -99,8 +99,8 @@ var groups = []struct {
 	{"Retry", []string{"retry-"}},
 	{"Circuit breaker", []string{"breaker-"}},
 	{"Bulkhead", []string{"bulkhead"}},
-	{"Rate limit", []string{"limit-"}},
-	{"Load shedding", []string{"slow-"}},
+	{"Rate limit", []string{"limit-", "caller-"}},
+	{"Load shedding", []string{"slow-", "max-in-flight"}},
 }
 
 func usage(w io.Writer) {

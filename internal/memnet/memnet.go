@@ -73,6 +73,9 @@ func (n *Network) DialContext(ctx context.Context, network, address string) (net
 	}
 }
 
+// Addr is an address of the network, whether somebody listens there or not.
+func (n *Network) Addr(address string) net.Addr { return addr{n, canonical(address)} }
+
 func opError(op string, a addr, err error) error {
 	return &net.OpError{Op: op, Net: "tcp", Addr: a, Err: err}
 }

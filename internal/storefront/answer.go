@@ -18,13 +18,16 @@ import (
 	"example.com/storefront/internal/shed"
 )
 
-const textType = "text/plain; charset=utf-8"
+const (
+	textType = "text/plain; charset=utf-8"
+	jsonType = "application/json"
+)
 
 // statusClientClosed is nginx's "client closed request". It is logged, never sent.
 const statusClientClosed = 499
 
 var (
-	errNotFound   = errors.New("no such route; try /checkout, /flaky, /limited or /slow")
+	errNotFound   = errors.New("no such route; try /checkout, /limited, /slow, /stock/mug, /profile/ada or POST /charge")
 	errMethod     = errors.New("method not allowed")
 	errDraining   = errors.New("draining")
 	errBadRequest = errors.New("bad request")
@@ -43,14 +46,19 @@ var answers = []struct {
 	{context.DeadlineExceeded, http.StatusGatewayTimeout, ""}, // of middleware around New's handler
 	{errBadRequest, http.StatusBadRequest, ""},
 	{errNotFound, http.StatusNotFound, ""},
+	{errUnknownSKU, http.StatusNotFound, ""},
+	{errUnknownProfile, http.StatusNotFound, ""},
 	{errMethod, http.StatusMethodNotAllowed, ""},
 	{errTooSlow, http.StatusRequestTimeout, ""},
 	{errTooLarge, http.StatusRequestEntityTooLarge, ""},
+	{errKeyReused, http.StatusUnprocessableEntity, "send a new key with a new charge"},
 	{ratelimit.ErrLimited, http.StatusTooManyRequests, "wait for the next token, or send another X-API-Key"},
 	{errDraining, http.StatusServiceUnavailable, "the server is stopping: ask another instance"},
 	{shed.ErrBusy, http.StatusServiceUnavailable, "wait until a request under way is done"},
-	{bulkhead.ErrFull, http.StatusServiceUnavailable, "wait until a checkout under way is done"},
+	{bulkhead.ErrFull, http.StatusServiceUnavailable, "wait until a call under way is done"},
+	{errGateway, http.StatusServiceUnavailable, "nothing was charged: try again after the wait"},
 	{breaker.ErrOpen, http.StatusServiceUnavailable, "the dependency is left alone for now: wait for the next probe"},
+	{errUnknown, http.StatusBadGateway, "it may have been charged: look before you pay again, and send an Idempotency-Key, with which a repetition is safe"},
 	{dependency.ErrDeadline, http.StatusGatewayTimeout, ""},
 	{dependency.ErrFailed, http.StatusBadGateway, ""},
 	{errNoAddress, http.StatusInternalServerError, ""},

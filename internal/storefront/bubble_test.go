@@ -14,7 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/storefront/internal/dependency"
 	"example.com/storefront/internal/memnet"
+	"example.com/storefront/internal/simulator"
 	"example.com/storefront/internal/transcript"
 )
 
@@ -122,6 +124,24 @@ func (w *world) sendBody(ctx context.Context, method, target string, content io.
 	return answer{resp.StatusCode, string(body), resp.Header, resp.Close}
 }
 
+func (w *world) post(path, body string, header ...string) answer {
+	w.Helper()
+	return w.sendBody(w.Context(), http.MethodPost, path, strings.NewReader(body), header...)
+}
+
+// fault puts a fault in force.
+func (w *world) fault(name string, f simulator.Fault) {
+	w.Helper()
+	if err := w.service.simulated[name].Set(f); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// snapshot is the client of a dependency at this moment.
+func (w *world) snapshot(name string) dependency.Snapshot {
+	return w.service.dependencies[name].Snapshot()
+}
+
 // begin sends a GET in the background.
 func (w *world) begin(ctx context.Context, target string) <-chan answer {
 	answers := make(chan answer, 1)
@@ -225,3 +245,8 @@ func drop(conn net.Conn) {
 
 // quiet is for tests that do not look at the log.
 var quiet = slog.New(slog.DiscardHandler)
+
+// withLocalAddr is a context as of a request that came in at addr.
+func withLocalAddr(ctx context.Context, addr net.Addr) context.Context {
+	return context.WithValue(ctx, http.LocalAddrContextKey, addr)
+}

@@ -1,15 +1,19 @@
 package storefront
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"example.com/storefront/internal/dependency"
+	"example.com/storefront/internal/shed"
 )
 
 // Config configures the whole service. A zero field means its default, so the zero
@@ -23,14 +27,31 @@ type Config struct {
 	// Flaky is how /checkout calls it. Zero fields are those of the table of
 	// policies; New sets its callbacks.
 	Flaky dependency.Policy
+	// MaxInFlight is how many business requests there may be at once. 0 means
+	// 1024.
+	MaxInFlight int
+	// CallerRate is how many requests a second each caller may make over all
+	// business routes: its key or, without one, its address. 0 means no limit.
+	CallerRate float64
+	// CallerBurst is how many of them may come at once. 0 means 10.
+	CallerBurst int
 	// LimitBurst is how many tokens a bucket of /limited holds. 0 means 3.
 	LimitBurst int
 	// LimitRate is how many tokens a second flow into it. 0 means 1.
 	LimitRate float64
+	// LimitMaxKeys is how many buckets a limit keeps; further keys share one. 0
+	// means 100,000.
+	LimitMaxKeys int
 	// SlowPermits is how many requests /slow works on at once. 0 means 2.
 	SlowPermits int
 	// SlowWork is how long it works on each. 0 means 2 s.
 	SlowWork time.Duration
+	// SlowPolicy says which requests to /slow are shed. Empty means shed.Newest.
+	SlowPolicy shed.Policy
+	// SlowQueue is how many may wait where the policy has them wait. 0 means 4.
+	SlowQueue int
+	// SlowMaxWait is how long they may. 0 means 5 s.
+	SlowMaxWait time.Duration
 	// DrainTimeout bounds how long Serve waits for accepted work at its end. 0
 	// means 10 s.
 	DrainTimeout time.Duration
@@ -50,7 +71,7 @@ type setting struct {
 
 // settings has one row per field.
 func (c *Config) settings() []setting {
-	flaky := policies["flaky"]
+	flaky := policies[flaky]
 	const long, many = time.Hour, 1_000_000
 	integer, number, duration := (*flag.FlagSet).IntVar, (*flag.FlagSet).Float64Var, (*flag.FlagSet).DurationVar
 	return []setting{
@@ -60,14 +81,24 @@ func (c *Config) settings() []setting {
 		within(integer, "retry-attempts", &c.Flaky.Retry.Attempts, flaky.Retry.Attempts, 1, 100, "attempts per call, the first one included"),
 		within(duration, "retry-base", &c.Flaky.Retry.Base, flaky.Retry.Base, time.Microsecond, long, "ceiling of the first wait, doubled for each further one"),
 		within(duration, "retry-cap", &c.Flaky.Retry.Cap, flaky.Retry.Cap, time.Microsecond, long, "highest ceiling of a wait"),
+		within(number, "retry-budget", &c.Flaky.Retry.BudgetShare, flaky.Retry.BudgetShare, 0.001, many, "retries granted for each call, over the last 10s"),
+		within(number, "retry-floor", &c.Flaky.Retry.BudgetFloor, flaky.Retry.BudgetFloor, 0.001, many, "retries a second granted however few calls there are"),
 		within(integer, "bulkhead", &c.Flaky.Bulkhead.Permits, flaky.Bulkhead.Permits, 1, many, "checkouts that may run at once"),
+		within(duration, "bulkhead-wait", &c.Flaky.Bulkhead.MaxWait, flaky.Bulkhead.MaxWait, 0, long, "how long a checkout may wait to be one of them"),
 		within(integer, "breaker-failures", &c.Flaky.Breaker.Failures, flaky.Breaker.Failures, 1, many, "failed calls in a row that open the breaker"),
 		within(duration, "breaker-cooldown", &c.Flaky.Breaker.Cooldown, flaky.Breaker.Cooldown, time.Millisecond, long, "how long it stays open before it probes"),
 		within(integer, "breaker-probes", &c.Flaky.Breaker.Probes, flaky.Breaker.Probes, 1, many, "probes that must succeed to close it"),
+		within(integer, "max-in-flight", &c.MaxInFlight, 1024, 1, many, "requests at once, over all business routes"),
+		within(number, "caller-rate", &c.CallerRate, 0, 0, many, "requests a second of one caller over all business routes, 0 for no limit"),
+		within(integer, "caller-burst", &c.CallerBurst, 10, 1, many, "tokens a caller's bucket holds"),
 		within(integer, "limit-burst", &c.LimitBurst, 3, 1, many, "tokens a bucket holds"),
 		within(number, "limit-rate", &c.LimitRate, 1, 0.001, many, "tokens a second that flow into each bucket"),
+		within(integer, "limit-max-keys", &c.LimitMaxKeys, 100_000, 1, 10*many, "keys with a bucket of their own; the rest share one"),
 		within(integer, "slow-permits", &c.SlowPermits, 2, 1, many, "requests that /slow works on at once"),
-		within(duration, "slow-work", &c.SlowWork, 2*time.Second, time.Millisecond, long, "how long it works on each"),
+		within(duration, "slow-work", &c.SlowWork, 2*time.Second, time.Millisecond, long, "how long /slow works on a request"),
+		oneOf("slow-policy", (*string)(&c.SlowPolicy), "`policy` by which requests to /slow are shed", string(shed.Newest), string(shed.Wait), string(shed.Priority)),
+		within(integer, "slow-queue", &c.SlowQueue, 4, 1, 10_000, "requests that may wait, with the policies wait and priority"),
+		within(duration, "slow-max-wait", &c.SlowMaxWait, 5*time.Second, time.Millisecond, long, "how long a request may wait, with the policies wait and priority"),
 		within(duration, "drain-timeout", &c.DrainTimeout, 10*time.Second, time.Millisecond, long, "how long a drain waits for accepted work"),
 	}
 }
@@ -108,16 +139,29 @@ func within[T int | float64 | time.Duration](bind func(*flag.FlagSet, *T, string
 	return setting{
 		name: name,
 		bind: func(fs *flag.FlagSet) { bind(fs, field, name, value, usage) },
-		fill: func() {
-			if *field == 0 {
-				*field = value
-			}
-		},
+		fill: func() { *field = cmp.Or(*field, value) },
 		check: func() error {
 			if *field >= lo && *field <= hi { // NaN is neither
 				return nil
 			}
 			return fmt.Errorf("%v is out of range, %v to %v", *field, lo, hi)
+		},
+	}
+}
+
+// oneOf is one of some words, the first by default.
+func oneOf(name string, field *string, usage string, words ...string) setting {
+	last := len(words) - 1
+	list := strings.Join(words[:last], ", ") + " or " + words[last]
+	return setting{
+		name: name,
+		bind: func(fs *flag.FlagSet) { fs.StringVar(field, name, words[0], usage+": "+list) },
+		fill: func() { *field = cmp.Or(*field, words[0]) },
+		check: func() error {
+			if !slices.Contains(words, *field) {
+				return fmt.Errorf("%q is not %s", *field, list)
+			}
+			return nil
 		},
 	}
 }

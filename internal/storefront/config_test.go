@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/storefront/internal/shed"
 )
 
 func TestZeroConfigIsTheDefaultService(t *testing.T) {
@@ -43,6 +45,16 @@ func TestValidateNamesTheField(t *testing.T) {
 		{"retry-attempts", func(c *Config) { c.Flaky.Retry.Attempts = 101 }, func(c *Config) { c.Flaky.Retry.Attempts = 100 }},
 		{"retry-base", func(c *Config) { c.Flaky.Retry.Base = -1 }, func(c *Config) { c.Flaky.Retry.Base = time.Hour }},
 		{"retry-cap", func(c *Config) { c.Flaky.Retry.Cap = 1 }, func(c *Config) { c.Flaky.Retry.Cap = time.Microsecond }},
+		{"retry-budget", func(c *Config) { c.Flaky.Retry.BudgetShare = math.NaN() }, func(c *Config) { c.Flaky.Retry.BudgetShare = 0.001 }},
+		{"retry-floor", func(c *Config) { c.Flaky.Retry.BudgetFloor = -1 }, func(c *Config) { c.Flaky.Retry.BudgetFloor = 1_000_000 }},
+		{"bulkhead-wait", func(c *Config) { c.Flaky.Bulkhead.MaxWait = -1 }, func(c *Config) { c.Flaky.Bulkhead.MaxWait = time.Hour }},
+		{"max-in-flight", func(c *Config) { c.MaxInFlight = -1 }, func(c *Config) { c.MaxInFlight = 1 }},
+		{"caller-rate", func(c *Config) { c.CallerRate = -1 }, func(c *Config) { c.CallerRate = 0.001 }},
+		{"caller-burst", func(c *Config) { c.CallerBurst = -1 }, func(c *Config) { c.CallerBurst = 1 }},
+		{"limit-max-keys", func(c *Config) { c.LimitMaxKeys = -1 }, func(c *Config) { c.LimitMaxKeys = 1 }},
+		{"slow-policy", func(c *Config) { c.SlowPolicy = "Newest" }, func(c *Config) { c.SlowPolicy = shed.Priority }},
+		{"slow-queue", func(c *Config) { c.SlowQueue = 10_001 }, func(c *Config) { c.SlowQueue = 10_000 }},
+		{"slow-max-wait", func(c *Config) { c.SlowMaxWait = -1 }, func(c *Config) { c.SlowMaxWait = time.Millisecond }},
 		{"bulkhead", func(c *Config) { c.Flaky.Bulkhead.Permits = -1 }, func(c *Config) { c.Flaky.Bulkhead.Permits = 1 }},
 		{"breaker-failures", func(c *Config) { c.Flaky.Breaker.Failures = 1_000_001 }, func(c *Config) { c.Flaky.Breaker.Failures = 1_000_000 }},
 		{"breaker-cooldown", func(c *Config) { c.Flaky.Breaker.Cooldown = -1 }, func(c *Config) { c.Flaky.Breaker.Cooldown = time.Millisecond }},

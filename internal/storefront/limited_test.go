@@ -142,6 +142,104 @@ func TestBadKeysGet400AndStoreNothing(t *testing.T) {
 	}
 }
 
+// At the cap an active bucket stays, and who comes later shares one.
+func TestNewKeysShareABucketAtTheCap(t *testing.T) {
+	inBubble(t, Config{LimitMaxKeys: 2}, func(w *world) {
+		for i, row := range []struct{ key, want, left string }{
+			{"a", "200 ok", "2"}, {"b", "200 ok", "2"},
+			{"c", "200 ok", "2"}, {"d", "200 ok", "1"}, {"e", "200 ok", "0"}, {"f", "429 rate limit exceeded", "0"},
+			{"a", "200 ok", "1"}, {"a", "200 ok", "0"}, {"a", "429 rate limit exceeded", "0"},
+		} {
+			got := w.get("/limited", "X-API-Key: "+row.key)
+			w.want(got, row.want)
+			if want := `"default";r=` + row.left + ";t=1"; got.header.Get("RateLimit") != want {
+				w.Errorf("row %d: RateLimit %q, want %q", i, got.header.Get("RateLimit"), want)
+			}
+		}
+		for i := range 1000 {
+			w.get("/limited", fmt.Sprint("X-API-Key: invented-", i))
+		}
+		if got := w.service.limiter.Keys(); got != 2 {
+			w.Errorf("%d keys, want 2", got)
+		}
+	})
+}
+
+func TestCallerLimitIsOffByDefault(t *testing.T) {
+	inBubble(t, Config{}, func(w *world) {
+		got := w.get("/stock/mug", "X-API-Key: no key at all")
+		w.want(got, `200 {"sku":"mug","stock":12}`)
+		if got := got.header.Get("RateLimit"); got != "" {
+			w.Errorf("RateLimit %q on a route without a limit", got)
+		}
+	})
+}
+
+// One bucket for a caller over all business routes, and none for the others.
+func TestCallerLimit(t *testing.T) {
+	inBubble(t, Config{CallerRate: 0.5, CallerBurst: 4}, func(w *world) {
+		const key = "X-API-Key: k1"
+		for i, row := range []struct {
+			method, path string
+			status       int
+			left         string
+		}{
+			{"GET", "/checkout", 200, "3"},
+			{"HEAD", "/stock/mug", 200, "2"},
+			{"POST", "/charge", 400, "1"}, // a bad request has its cost too
+			{"GET", "/profile/ada", 200, "0"},
+			{"GET", "/limited", 429, "0"},
+			{"GET", "/slow", 429, "0"},
+		} {
+			got := w.send(w.Context(), row.method, row.path, key)
+			policy, left := got.header.Get("RateLimit-Policy"), got.header.Get("RateLimit")
+			if got.status != row.status || policy != `"caller";q=4;w=8` || !strings.HasPrefix(left, `"caller";r=`+row.left+";t=") {
+				w.Errorf("row %d: %v, %s, %s", i, got, policy, left)
+			}
+			if got.status == 429 && (got.body != "rate limit exceeded" || got.header.Get("Retry-After") != "2") {
+				w.Errorf("row %d: %v with Retry-After %q, want 2", i, got, got.header.Get("Retry-After"))
+			}
+		}
+		for _, path := range []string{"/flaky", "/upstream/inventory/stock/mug", "/healthz", "/readyz", "/nope"} {
+			if got := w.get(path, key); got.status == 429 || got.header.Get("RateLimit") != "" {
+				w.Errorf("%s: %v, want no limit", path, got)
+			}
+		}
+		// Another key, and the address for those without one: buckets of their own.
+		w.want(w.get("/limited", "X-API-Key: k2"), "200 ok")
+		w.want(w.get("/limited"), "200 ok")
+		w.want(w.get("/limited", "X-API-Key: 127.0.0.1"), "200 ok")
+		w.want(w.get("/limited", "X-API-Key: a b"), "400 X-API-Key: must be visible ASCII characters only")
+		for range 3 {
+			w.get("/stock/mug", "X-Forwarded-For: 10.0.0.9")
+		}
+		w.want(w.get("/stock/mug", "X-Forwarded-For: 10.0.0.10"), "429 rate limit exceeded")
+		time.Sleep(2 * time.Second)
+		got := w.get("/limited", key)
+		w.want(got, "200 ok")
+		if got := strings.Join(got.header.Values("RateLimit"), ", "); got != `"caller";r=0;t=2, "default";r=2;t=1` {
+			w.Errorf("RateLimit %s, want both policies", got)
+		}
+		if got := strings.Join(got.header.Values("RateLimit-Policy"), ", "); got != `"caller";q=4;w=8, "default";q=3;w=3` {
+			w.Errorf("RateLimit-Policy %s, want both policies", got)
+		}
+	})
+}
+
+func TestRemoteIP(t *testing.T) {
+	for addr, want := range map[string]string{
+		"192.0.2.1:1234":          "192.0.2.1",
+		"[2001:db8::1]:1234":      "2001:db8::1",
+		"[::ffff:192.0.2.1]:1234": "192.0.2.1",
+		"@":                       "@",
+		"":                        "",
+	} {
+		if got := remoteIP(&http.Request{RemoteAddr: addr}); got != want {
+			t.Errorf("%q: %q, want %q", addr, got, want)
+		}
+	}
+}
+
 func FuzzAPIKey(f *testing.F) {
 	for _, seed := range []string{"", "k1", "a b", "kä", "\x7f", strings.Repeat("k", 129)} {
 		f.Add(seed)
@@ -151,7 +249,7 @@ func FuzzAPIKey(f *testing.F) {
 		key, err := apiKey(r)
 		visible := len(value) >= 1 && len(value) <= 128 &&
 			strings.IndexFunc(value, func(c rune) bool { return c <= ' ' || c >= 0x7f }) < 0
-		if visible != (err == nil) || visible && key != value {
+		if visible != (err == nil) || key != value && err == nil {
 			t.Errorf("key %q: got %q, %v", value, key, err)
 		}
 	})

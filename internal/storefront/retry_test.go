@@ -1,14 +1,18 @@
 package storefront
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"example.com/storefront/internal/breaker"
+	"example.com/storefront/internal/bulkhead"
+	"example.com/storefront/internal/retry"
 )
 
 func TestTotalDeadlineDuringTheFirstAttemptIsA504(t *testing.T) {
@@ -129,10 +133,103 @@ func TestWhichAnswersAreRetriedAndWhichOpenTheBreaker(t *testing.T) {
 				if tt.failure {
 					want = breaker.Open
 				}
-				if got := w.service.flaky.Snapshot().Breaker.State; got != want {
+				if got := w.snapshot(flaky).Breaker.State; got != want {
 					w.Errorf("%v after three, want %v", got, want)
 				}
 			})
 		})
 	}
+}
+
+// When everything fails, the retries of all callers together stay within the
+// budget.
+func TestRetryStormStaysWithinTheBudget(t *testing.T) {
+	for _, tt := range []struct {
+		share, floor float64
+		want         int64 // requests of 100 calls
+	}{
+		{0, 0, 400},         // the default floor is far above
+		{0.2, 0.001, 120},   // a fifth more
+		{0.001, 3, 130},     // 3 a second, over 10 s
+		{3, 0.001, 400},     // as good as none
+		{0.001, 0.001, 100}, // no retry at all
+	} {
+		cfg := Config{FlakyURL: dependencyURL}
+		cfg.Flaky.Retry = retry.Config{BudgetShare: tt.share, BudgetFloor: tt.floor, Jitter: func(time.Duration) time.Duration { return 0 }}
+		cfg.Flaky.Breaker.Failures = 1000
+		cfg.Flaky.Bulkhead.Permits = 100
+		inBubble(t, cfg, func(w *world) {
+			d := w.serveDependency(status(503))
+			var all sync.WaitGroup
+			for range 100 {
+				all.Go(func() { w.want(w.get("/checkout"), "502 payment failed: 503 Service Unavailable") })
+			}
+			all.Wait()
+			if got := d.requests.Load(); got != tt.want {
+				w.Errorf("share %v, floor %v: %d requests, want %d", tt.share, tt.floor, got, tt.want)
+			}
+			if refused := w.snapshot(flaky).Retry.BudgetRefused; (refused == 0) != (tt.want == 400) {
+				w.Errorf("share %v, floor %v: %d retries refused", tt.share, tt.floor, refused)
+			}
+			if said := strings.Contains(w.log.String(), `reason="retry budget spent"`); said != (tt.want < 400) {
+				w.Errorf("share %v, floor %v: the log says that the budget was spent: %v", tt.share, tt.floor, said)
+			}
+		})
+	}
+}
+
+func TestCheckoutMayWaitForAPermit(t *testing.T) {
+	for _, tt := range []struct {
+		wait time.Duration
+		want string
+		took time.Duration
+	}{
+		{500*time.Millisecond + 1, "200 {}", 750 * time.Millisecond},
+		{500*time.Millisecond - 1, "503 bulkhead full", 500*time.Millisecond - 1},
+		// The wait is part of the total deadline.
+		{time.Hour, "200 {}", 750 * time.Millisecond},
+	} {
+		cfg := Config{FlakyURL: dependencyURL}
+		cfg.Flaky.Bulkhead = bulkhead.Config{Permits: 1, MaxWait: tt.wait}
+		inBubble(t, cfg, func(w *world) {
+			calls := 0
+			w.serveDependency(func(rw http.ResponseWriter, r *http.Request) {
+				calls++
+				takes(500*time.Millisecond/time.Duration(calls))(rw, r)
+			})
+			first := w.begin(w.Context(), "/checkout")
+			w.want(w.get("/checkout"), tt.want)
+			if took := time.Since(w.start); took != tt.took {
+				w.Errorf("a wait of %v: took %v, want %v", tt.wait, took, tt.took)
+			}
+			w.want(<-first, "200 {}")
+		})
+	}
+}
+
+func TestTotalDeadlineCoversTheWaitForAPermit(t *testing.T) {
+	cfg := Config{FlakyURL: dependencyURL}
+	cfg.Flaky.Bulkhead = bulkhead.Config{Permits: 1, MaxWait: time.Hour}
+	cfg.Flaky.Timeout, cfg.Flaky.Deadline = time.Hour, time.Second
+	inBubble(t, cfg, func(w *world) {
+		w.serveDependency(takes(900 * time.Millisecond))
+		first := w.begin(w.Context(), "/checkout")
+		time.Sleep(100 * time.Millisecond)
+		second := w.begin(w.Context(), "/checkout")
+		time.Sleep(100 * time.Millisecond)
+		third := w.begin(w.Context(), "/checkout")
+		ctx, hangUp := context.WithCancel(w.Context())
+		w.begin(ctx, "/checkout")
+		hangUp()
+		w.want(<-first, "200 {}")
+		w.want(<-second, "504 payment failed: total deadline exceeded after 1s") // of its attempt
+		w.want(<-third, "504 payment failed: total deadline exceeded after 1s")
+		if took := time.Since(w.start); took != 1200*time.Millisecond {
+			w.Errorf("took %v, want 1.2s", took)
+		}
+		got := w.snapshot(flaky)
+		if got.Bulkhead.InUse != 0 || got.Bulkhead.Waiting != 0 || got.Bulkhead.Rejected != 0 || got.Breaker.Failures != 2 {
+			w.Errorf("%+v, want nothing in use, and two failures: who hung up says nothing about the dependency", got)
+		}
+	})
 }

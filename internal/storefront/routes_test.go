@@ -96,7 +96,7 @@ func TestErrorsAreProblemsForThoseWhoAskForJSON(t *testing.T) {
 			{"/slow", `503 {"type":"about:blank","title":"Service Unavailable","status":503,"detail":"busy",` +
 				`"retry_after":1,"hint":"wait until a request under way is done"}`},
 			{"/nope", `404 {"type":"about:blank","title":"Not Found","status":404,` +
-				`"detail":"no such route; try /checkout, /flaky, /limited or /slow"}`},
+				`"detail":"no such route; try /checkout, /limited, /slow, /stock/mug, /profile/ada or POST /charge"}`},
 		} {
 			got := w.get(tt.path, "Accept: application/json")
 			w.want(got, tt.want)
@@ -183,6 +183,36 @@ func TestHungUpCallersGetNoAnswer(t *testing.T) {
 		}
 	}()
 	s.fail(rec, httptest.NewRequest("GET", "/", nil), fmt.Errorf("gone: %w", context.Canceled))
+}
+
+// The README's table of dependencies has the numbers of the policies.
+func TestReadmeHasThePolicies(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, p := range policies {
+		opens := fmt.Sprintf("%d failures in a row", p.Breaker.Failures)
+		if p.Breaker.FailureRatio == 0.5 {
+			opens = fmt.Sprintf("half of %d calls or more", p.Breaker.MinCalls)
+		}
+		if p.Breaker.Window > 0 {
+			opens += fmt.Sprintf(" within %v", p.Breaker.Window)
+		}
+		cooldown := p.Breaker.Cooldown.String()
+		if p.Breaker.Jitter > 0 {
+			cooldown += fmt.Sprintf(" ±%v%%", 100*p.Breaker.Jitter)
+		}
+		attempts := fmt.Sprint(p.Retry.Attempts)
+		if name == payments {
+			attempts += " with a key, else 1"
+		}
+		row := fmt.Sprintf("| `%s` | %d | %s | %s | %d | %v | %s | %v |", name, p.Bulkhead.Permits, opens, cooldown,
+			p.Breaker.Probes, p.Timeout, attempts, p.Deadline)
+		if !strings.Contains(string(readme), row) {
+			t.Errorf("README lacks %s", row)
+		}
+	}
 }
 
 // The README lists the routes that there are.

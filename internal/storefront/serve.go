@@ -36,7 +36,7 @@ func (s *service) serve(ctx context.Context, ln net.Listener) error {
 		ReadTimeout: 5 * time.Second, // header and body; see readBody
 		// Ends clients that take their answer a byte at a time. It runs while
 		// the handler works and must outlast that, or the reply is empty.
-		WriteTimeout:   max(s.cfg.SlowWork, s.cfg.Flaky.Deadline) + 10*time.Second,
+		WriteTimeout:   s.longestWork() + 10*time.Second,
 		IdleTimeout:    2 * time.Minute,
 		MaxHeaderBytes: 16 << 10,
 		ConnState:      silent.track,
@@ -56,6 +56,15 @@ func (s *service) serve(ctx context.Context, ln net.Listener) error {
 		return s.shutdown(srv, &silent)
 	})
 	return group.Wait()
+}
+
+// longestWork is how long a handler may take, its waits included.
+func (s *service) longestWork() time.Duration {
+	longest := max(s.cfg.SlowMaxWait+s.cfg.SlowWork, s.cfg.Flaky.Deadline)
+	for _, policy := range policies {
+		longest = max(longest, policy.Deadline)
+	}
+	return longest
 }
 
 // shutdown waits for the accepted work, then closes everything.

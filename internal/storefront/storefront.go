@@ -5,6 +5,7 @@ package storefront
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 
@@ -21,17 +22,24 @@ import (
 // service is what the handlers share.
 type service struct {
 	http.Handler
-	cfg       Config
-	log       *slog.Logger
-	drain     drain
-	simulated simulator.Flaky
-	flaky     *dependency.Client
-	limiter   *ratelimit.Limiter
-	shedder   *shed.Shedder
+	cfg   Config
+	log   *slog.Logger
+	drain drain
+
+	// What it calls, and what acts that out, by the names in policies.
+	dependencies map[string]*dependency.Client
+	simulated    map[string]*simulator.Dependency
+	payments     *simulator.Payments // one of them
+	copies       copies              // of profiles
+
+	callers  *ratelimit.Limiter // nil: off
+	limiter  *ratelimit.Limiter // of /limited
+	inFlight *shed.Shedder      // of all business routes
+	shedder  *shed.Shedder      // of /slow
 }
 
 // New returns the whole service as a handler, or an error that names what is
-// wrong with cfg. It calls its own /flaky at the address on which a request
+// wrong with cfg. It calls its own simulators at the address on which a request
 // came in, so it works wherever it is served: by http.Server, by
 // httptest.NewServer, over an in-memory network. It needs no closing: idle
 // connections to the dependency end by themselves, after 30 s.
@@ -48,22 +56,50 @@ func newService(cfg Config) (*service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s := &service{cfg: cfg, log: cfg.Log}
-	cfg.Flaky.Breaker.OnTransition = func(t breaker.Transition) { s.logTransition("flaky", t) }
-	cfg.Flaky.Retry.OnGiveUp = func(ctx context.Context, reason string, err error) { s.logGiveUp(ctx, "flaky", reason, err) }
-	var err1, err2, err3 error
-	s.flaky, err1 = dependency.New(dependency.Config{
-		Policy:    cfg.Flaky,
-		Dial:      dial,
-		OnAttempt: func(ctx context.Context, a dependency.Attempt) { s.logAttempt(ctx, "flaky", a) },
+	s := &service{cfg: cfg, log: cfg.Log, payments: simulator.NewPayments()}
+	s.simulated = map[string]*simulator.Dependency{
+		flaky:     simulator.Flaky(),
+		inventory: simulator.Inventory(),
+		payments:  s.payments.Dependency,
+		profiles:  simulator.Profiles(),
+	}
+	s.dependencies = map[string]*dependency.Client{}
+	for name, policy := range policies {
+		if name == flaky {
+			policy = cfg.Flaky
+		}
+		client, err := s.newClient(name, policy)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		s.dependencies[name] = client
+	}
+
+	var err1, err2, err3, err4 error
+	if cfg.CallerRate > 0 {
+		s.callers, err1 = ratelimit.New(ratelimit.Config{Burst: cfg.CallerBurst, Rate: cfg.CallerRate, MaxKeys: cfg.LimitMaxKeys})
+	}
+	s.limiter, err2 = ratelimit.New(ratelimit.Config{Burst: cfg.LimitBurst, Rate: cfg.LimitRate, MaxKeys: cfg.LimitMaxKeys})
+	s.inFlight, err3 = shed.New(shed.Config{Permits: cfg.MaxInFlight})
+	s.shedder, err4 = shed.New(shed.Config{
+		Permits: cfg.SlowPermits, Policy: cfg.SlowPolicy, Queue: cfg.SlowQueue, MaxWait: cfg.SlowMaxWait,
 	})
-	s.limiter, err2 = ratelimit.New(ratelimit.Config{Burst: cfg.LimitBurst, Rate: cfg.LimitRate})
-	s.shedder, err3 = shed.New(shed.Config{Permits: cfg.SlowPermits})
-	if err := errors.Join(err1, err2, err3); err != nil {
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return nil, err
 	}
 	s.Handler = s.routes()
 	return s, nil
+}
+
+// newClient returns the client of a dependency, whose doings are logged.
+func (s *service) newClient(name string, policy dependency.Policy) (*dependency.Client, error) {
+	policy.Breaker.OnTransition = func(t breaker.Transition) { s.logTransition(name, t) }
+	policy.Retry.OnGiveUp = func(ctx context.Context, reason string, err error) { s.logGiveUp(ctx, name, reason, err) }
+	return dependency.New(dependency.Config{
+		Policy:    policy,
+		Dial:      dial,
+		OnAttempt: func(ctx context.Context, a dependency.Attempt) { s.logAttempt(ctx, name, a) },
+	})
 }
 
 // routes has every route, and all that a request passes on its way to one.
@@ -73,16 +109,24 @@ func (s *service) routes() http.Handler {
 	r.NotFound(s.handle(notFound))
 	r.MethodNotAllowed(s.handle(methodNotAllowed))
 
-	// Business: refused while draining.
+	// Business: bounded, and refused while draining.
 	r.Group(func(r chi.Router) {
-		r.Use(s.unlessDraining)
+		r.Use(s.unlessDraining, s.limitCallers, s.limitInFlight)
 		r.Get("/checkout", s.handle(s.checkout))
 		r.Get("/limited", s.handle(s.limited))
 		r.Get("/slow", s.handle(s.slow))
+		r.Get("/stock/{sku}", s.handle(s.stock))
+		r.Post("/charge", s.handle(s.charge))
+		r.Get("/profile/{id}", s.handle(s.profile))
 	})
 
-	// The dependency itself.
-	r.Get("/flaky", s.simulated.ServeHTTP)
+	// The dependencies themselves. No bound: a full service must not wait for
+	// itself.
+	r.Get("/flaky", s.simulated[flaky].ServeHTTP)
+	r.Get("/upstream/inventory/stock/{sku}", s.simulated[inventory].ServeHTTP)
+	r.Post("/upstream/payments/charge", s.simulated[payments].ServeHTTP)
+	r.Get("/upstream/payments/charges", s.payments.ServeLedger)
+	r.Get("/upstream/profiles/{id}", s.simulated[profiles].ServeHTTP)
 
 	// For those who run it.
 	r.Get("/healthz", s.handle(healthz))

@@ -1,0 +1,93 @@
+package storefront
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"example.com/storefront/internal/ratelimit"
+)
+
+// limited admits what the token bucket of the key does.
+func (s *service) limited(w http.ResponseWriter, r *http.Request) error {
+	key, err := apiKey(r)
+	if err != nil {
+		return err
+	}
+	if key == "" {
+		key = "anonymous" // which a client may send as well
+	}
+	if err := allow(w, s.limiter, "default", key); err != nil {
+		return err
+	}
+	return write(w, textType, "ok")
+}
+
+// limitCallers admits what the token bucket of the caller does: that of its key or,
+// without one, of its address.
+func (s *service) limitCallers(next http.Handler) http.Handler {
+	if s.callers == nil {
+		return next
+	}
+	return s.handle(func(w http.ResponseWriter, r *http.Request) error {
+		key, err := apiKey(r)
+		if err != nil {
+			return err
+		}
+		caller := "key " + key // no key can be mistaken for an address
+		if key == "" {
+			caller = "address " + remoteIP(r)
+		}
+		if err := allow(w, s.callers, "caller", caller); err != nil {
+			return err
+		}
+		next.ServeHTTP(w, r)
+		return nil
+	})
+}
+
+// allow takes a token, and tells the client how many are left
+// (draft-ietf-httpapi-ratelimit-headers).
+func allow(w http.ResponseWriter, l *ratelimit.Limiter, policy, key string) error {
+	decision := l.Allow(time.Now(), key)
+	quota, window := l.Policy()
+	w.Header().Add("RateLimit-Policy", fmt.Sprintf(`"%s";q=%d;w=%d`, policy, quota, wholeSeconds(window)))
+	w.Header().Add("RateLimit", fmt.Sprintf(`"%s";r=%d;t=%d`, policy, decision.Left, wholeSeconds(decision.Next)))
+	if !decision.Allowed {
+		return retryIn(decision.Next, ratelimit.ErrLimited)
+	}
+	return nil
+}
+
+// apiKey is the whole X-API-Key, 1 to 128 visible ASCII characters, empty without
+// one. No other header counts.
+func apiKey(r *http.Request) (string, error) {
+	values := r.Header.Values("X-API-Key")
+	if len(values) == 0 {
+		return "", nil
+	}
+	key := values[0]
+	if len(values) > 1 {
+		return "", badRequest("X-API-Key: sent more than once")
+	}
+	if len(key) < 1 || len(key) > 128 {
+		return "", badRequest("X-API-Key: must be 1 to 128 characters long")
+	}
+	for _, c := range []byte(key) {
+		if c < '!' || c > '~' {
+			return "", badRequest("X-API-Key: must be visible ASCII characters only")
+		}
+	}
+	return key, nil
+}
+
+// remoteIP is the address of the other end of the connection, not one that a
+// header claims.
+func remoteIP(r *http.Request) string {
+	addr, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr // a Unix socket, for one
+	}
+	return addr.Addr().Unmap().String()
+}

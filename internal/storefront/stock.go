@@ -1,0 +1,46 @@
+package storefront
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"example.com/storefront/internal/dependency"
+)
+
+var errUnknownSKU = errors.New("unknown sku; try mug, tee or cap")
+
+type stockAnswer struct {
+	SKU   string `json:"sku"`
+	Stock *int   `json:"stock"` // null: nobody knows
+	Note  string `json:"note,omitempty"`
+}
+
+// stock says how much there is of a SKU. A shop can do without for a while: when
+// inventory is gone, whatever the reason, it says so and goes on.
+func (s *service) stock(w http.ResponseWriter, r *http.Request) error {
+	sku, err := pathValue(r, "sku")
+	if err != nil {
+		return err
+	}
+	answer := stockAnswer{SKU: sku}
+	_, err = s.call(r.Context(), inventory, "/upstream/inventory/stock/"+sku, dependency.Request{
+		Decode: func(body []byte) error {
+			return decode(body, &answer.Stock, func() bool { return answer.Stock != nil })
+		},
+	})
+	switch {
+	case answered(err, http.StatusNotFound):
+		return errUnknownSKU
+	case r.Context().Err() != nil, errors.Is(err, errNoAddress):
+		return err
+	case err != nil:
+		answer.Stock, answer.Note = nil, "check availability"
+		w.Header().Set("Storefront-Fallback", "default")
+	}
+	body, err := json.Marshal(answer)
+	if err != nil {
+		return err
+	}
+	return write(w, jsonType, string(body))
+}
