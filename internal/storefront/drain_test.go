@@ -11,7 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/storefront/internal/bulkhead"
 	"example.com/storefront/internal/retry"
+	"example.com/storefront/internal/shed"
+	"example.com/storefront/internal/simulator"
 )
 
 // drained is what Serve returned, and how long that took.
@@ -30,7 +33,7 @@ func TestDrainFinishesAcceptedWorkAndRefusesNew(t *testing.T) {
 
 		w.want(w.get("/readyz"), "503 draining")
 		w.want(w.get("/healthz"), "200 ok")
-		for _, path := range []string{"/checkout", "/limited", "/slow"} {
+		for _, path := range []string{"/checkout", "/limited", "/slow", "/stock/mug", "/profile/ada"} {
 			got := w.get(path)
 			w.want(got, "503 draining")
 			if !got.closes || got.header.Get("Retry-After") != "1" {
@@ -45,6 +48,26 @@ func TestDrainFinishesAcceptedWorkAndRefusesNew(t *testing.T) {
 			w.Errorf("Serve = %v", err)
 		}
 		w.want(w.get("/healthz"), `0 Get "http://127.0.0.1:3000/healthz": dial tcp 127.0.0.1:3000: connect: connection refused`)
+	})
+}
+
+// Waiting in a queue is accepted work too.
+func TestDrainServesWhoWaits(t *testing.T) {
+	cfg := Config{SlowPolicy: shed.Wait, SlowPermits: 1}
+	cfg.Flaky.Bulkhead = bulkhead.Config{Permits: 1, MaxWait: time.Minute}
+	inBubble(t, cfg, func(w *world) {
+		w.fault(flaky, simulator.Fault{Script: "S", Latency: 700 * time.Millisecond})
+		var accepted []<-chan answer
+		for _, path := range []string{"/slow", "/slow", "/checkout", "/checkout"} {
+			accepted = append(accepted, w.begin(w.Context(), path))
+		}
+		w.stop()
+		for i, want := range []string{"200 done", "200 done", `200 {"call":1}`, `200 {"call":2}`} {
+			w.want(<-accepted[i], want)
+		}
+		if took, err := w.drained(w.start); err != nil || took < 4*time.Second {
+			w.Errorf("Serve = %v after %v, want nil once all are served", err, took)
+		}
 	})
 }
 
