@@ -41,6 +41,7 @@ type Config struct {
 	// to open, a success is none. 0 means the rule of Failures in a row.
 	FailureRatio float64
 	// MinCalls is how many calls a ratio needs to say anything. 0 means 20.
+	// Failures in a row do without.
 	MinCalls int
 	// Window is how far back either rule looks, within a fiftieth. 0 means
 	// 10 s for a ratio, and no limit for failures in a row. It should be well
@@ -53,7 +54,8 @@ type Config struct {
 	// probe together: a share of it, in [0, 1), drawn once, longer or shorter.
 	Jitter float64
 	// Probes is how many calls pass while half-open, and how many of them must
-	// succeed in a row to close it. One that fails opens it again. 0 means 2.
+	// succeed in a row to close it, at most 2^31-1. One that fails opens it
+	// again. 0 means 2.
 	//
 	// Half-open lasts until its probes have ended: give every call a deadline.
 	Probes int
@@ -138,7 +140,8 @@ func New(cfg Config) (*Breaker, error) {
 	}
 	if cfg.Jitter > 0 {
 		factor := 1 + cfg.Jitter*(2*rand.Float64()-1)
-		cfg.Cooldown = time.Duration(min(float64(cfg.Cooldown)*factor, math.MaxInt64/2)) // the longest would overflow
+		// Not 0, which means a minute to gobreaker, and the longest must not overflow.
+		cfg.Cooldown = max(1, time.Duration(min(float64(cfg.Cooldown)*factor, math.MaxInt64/2)))
 	}
 	b := &Breaker{cfg: cfg, state: Closed, rule: newRule(cfg)}
 	b.gb = gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{

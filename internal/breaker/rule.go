@@ -17,12 +17,13 @@ type rule struct {
 }
 
 func newRule(cfg Config) rule {
+	now := time.Now()
 	return rule{
 		opensAfter: cfg.Failures,
 		ratio:      cfg.FailureRatio,
 		minCalls:   cfg.MinCalls,
-		failures:   rolling.New(cfg.Window),
-		finished:   rolling.New(cfg.Window),
+		failures:   rolling.New(cfg.Window, now),
+		finished:   rolling.New(cfg.Window, now),
 	}
 }
 

@@ -1,6 +1,7 @@
 package breaker
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"testing"
@@ -52,6 +53,13 @@ func TestRules(t *testing.T) {
 		}},
 		{"a ratio of 1", Config{FailureRatio: 1, MinCalls: 2}, []calls{{0, "SFFFF", Closed}, {11 * s, "F", Closed}, {11 * s, "F", Open}}},
 
+		{"what was cleared does not come back", Config{FailureRatio: 0.5, MinCalls: 20, Probes: 1, Cooldown: s}, []calls{
+			{0, ten + ten, Open}, {s + 1, "S", Closed}, {s + 1, many("S", 19) + "F", Closed},
+		}},
+		{"failures and calls are forgotten together", ratio, []calls{
+			{0, "S", Closed}, {190 * time.Millisecond, nine, Closed}, {10300 * time.Millisecond, many("S", 19) + "F", Closed},
+		}},
+
 		{"three in a row within the window", row, []calls{{0, "FF", Closed}, {10 * s, "F", Open}}},
 		{"too far apart", row, []calls{{0, "FF", Closed}, {10*s + 200*time.Millisecond, "F", Closed}}},
 		{"the window rolls", row, []calls{{0, "F", Closed}, {9 * s, "F", Closed}, {11 * s, "F", Closed}, {12 * s, "F", Open}}},
@@ -61,7 +69,7 @@ func TestRules(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				tt.cfg.Cooldown = 10 * s
+				tt.cfg.Cooldown = cmp.Or(tt.cfg.Cooldown, 10*s)
 				tt.cfg.Healthy = func(err error) bool { return err == err404 }
 				tt.cfg.Neutral = func(err error) bool { return err == errGone }
 				b, err := New(tt.cfg)
@@ -126,6 +134,75 @@ func TestSnapshotCountsNothingUnlessClosed(t *testing.T) {
 		results(b, "S")
 		if got := b.Snapshot(); got.State != HalfOpen || got.Failures != 0 || got.Calls != 0 {
 			t.Errorf("half-open: %+v", got)
+		}
+	})
+}
+
+// Looking, in whatever order, does not change what is decided.
+func TestSnapshotOfARatioChangesNothing(t *testing.T) {
+	for _, looks := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			b, err := New(Config{FailureRatio: 0.5})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, step := range []struct {
+				wait   time.Duration
+				script string
+			}{{time.Millisecond, "S"}, {190 * time.Millisecond, "FFFFFFFFF"}, {10110 * time.Millisecond, many("S", 19)}, {0, "F"}} {
+				if looks {
+					b.Snapshot()
+				}
+				time.Sleep(step.wait)
+				if got := b.Snapshot(); looks && got.Failures > got.Calls {
+					t.Errorf("%+v: more failures than calls", got)
+				}
+				results(b, step.script)
+			}
+			if got := b.Snapshot().State; got != Closed {
+				t.Errorf("looking %v: %v, want closed", looks, got)
+			}
+		})
+	}
+}
+
+func TestSomeProbesFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := breaker(t, Config{Probes: 3})
+		results(b, "FF")
+		time.Sleep(10*time.Second + 1)
+		first, second := begin(b), begin(b)
+		third := begin(b)
+		if err := call(b, nil); !errors.Is(err, ErrOpen) {
+			t.Errorf("a fourth beside three probes: %v, want a refusal", err)
+		}
+		first <- nil
+		second <- errDown
+		synctest.Wait()
+		if got := b.Snapshot(); got.State != Open || got.RetryAfter != 10*time.Second {
+			t.Errorf("%+v after one of three has failed, want open", got)
+		}
+		time.Sleep(5 * time.Second)
+		third <- errDown // too late to count
+		synctest.Wait()
+		if got := b.Snapshot().RetryAfter; got != 5*time.Second {
+			t.Errorf("%v left, want 5s", got)
+		}
+	})
+}
+
+func TestShortestCooldownWithJitterIsNotNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 100 {
+			b, err := New(Config{Failures: 1, Cooldown: 1, Jitter: 0.9, Probes: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			call(b, errDown)
+			time.Sleep(2 * time.Nanosecond)
+			if err := call(b, nil); err != nil {
+				t.Fatalf("%v after a cool-down of 1ns", err)
+			}
 		}
 	})
 }

@@ -24,7 +24,11 @@ type budget struct {
 }
 
 func newBudget(share, floor float64) *budget {
-	return &budget{share: share, floor: floor, calls: rolling.New(budgetWindow), retries: rolling.New(budgetWindow)}
+	now := time.Now()
+	return &budget{
+		share: share, floor: floor,
+		calls: rolling.New(budgetWindow, now), retries: rolling.New(budgetWindow, now),
+	}
 }
 
 // call counts a call, retried or not.
@@ -34,8 +38,8 @@ func (b *budget) call(now time.Time) {
 	b.calls.Add(now, 1)
 }
 
-// take grants a retry, for which made or dropped must be called once.
-func (b *budget) take(now time.Time) bool {
+// grant promises a retry, for which use or drop must be called once.
+func (b *budget) grant(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.left(now) < 1 {
@@ -46,16 +50,22 @@ func (b *budget) take(now time.Time) bool {
 	return true
 }
 
-// made counts a granted retry when it starts.
-func (b *budget) made(now time.Time) {
+// use starts a granted retry, unless the calls that it was granted for have grown
+// old in the wait.
+func (b *budget) use(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.granted--
+	if b.retries.Sum(now) >= b.most(now) {
+		b.refused++
+		return false
+	}
 	b.retries.Add(now, 1)
+	return true
 }
 
-// dropped gives back a granted retry that will not be made.
-func (b *budget) dropped() {
+// drop gives back a granted retry that will not be made.
+func (b *budget) drop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.granted--
@@ -70,7 +80,11 @@ func (b *budget) snapshot(now time.Time) (left int, refused uint64) {
 
 // left must be called with mu held.
 func (b *budget) left(now time.Time) int {
+	return max(0, b.most(now)-b.retries.Sum(now)-b.granted)
+}
+
+// most must be called with mu held.
+func (b *budget) most(now time.Time) int {
 	const noise = 1e-9 // 0.29 * 100 is a little less than 29 in floating point
-	most := max(b.floor*budgetWindow.Seconds(), b.share*float64(b.calls.Sum(now)))
-	return max(0, int(most+noise)-b.retries.Sum(now)-b.granted)
+	return int(noise + max(b.floor*budgetWindow.Seconds(), b.share*float64(b.calls.Sum(now))))
 }

@@ -48,6 +48,7 @@ func TestBudgetIsTheLargerOfShareAndFloor(t *testing.T) {
 
 func TestBudgetComesBackAfterTenSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
 		r := retrier(t, Config{BudgetFloor: 1, BudgetShare: 0.001, Base: time.Millisecond, Attempts: 2})
 		for _, row := range []struct {
 			at   time.Duration
@@ -59,7 +60,7 @@ func TestBudgetComesBackAfterTenSeconds(t *testing.T) {
 			{10 * time.Second, 0, 0},
 			{10*time.Second + 400*time.Millisecond, 10, 0}, // forgotten within a fiftieth more
 		} {
-			time.Sleep(row.at - time.Since(start(t)))
+			time.Sleep(row.at - time.Since(start))
 			if got := storm(r, 20); got != row.want {
 				t.Errorf("at %v: %d retries, want %d", row.at, got, row.want)
 			}
@@ -69,9 +70,6 @@ func TestBudgetComesBackAfterTenSeconds(t *testing.T) {
 		}
 	})
 }
-
-// start is when a bubble's clock starts.
-func start(*testing.T) time.Time { return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 func TestRefusedRetryReturnsTheErrorAndIsCounted(t *testing.T) {
 	reason := ""
@@ -146,6 +144,44 @@ func TestWaitingRetriesCount(t *testing.T) {
 		all.Wait()
 		if got := r.Snapshot(); got.Retries != 10 || got.BudgetRefused != 1 {
 			t.Errorf("%+v, want 10 retries and 1 refused", got)
+		}
+	})
+}
+
+// Calls grow old as retries do, and a grant that outlasts its calls is void.
+func TestShareIsOfTheCallsOfTheLastTenSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		r := retrier(t, Config{Base: 1, Cap: 1, BudgetFloor: 0.001, BudgetShare: 0.2})
+		ask := func(after time.Duration) {
+			r.Do(t.Context(), time.Time{}, nil, func(context.Context) error { return askingError(after) })
+		}
+		r.Do(t.Context(), time.Time{}, nil, func(context.Context) error { return nil })
+		for _, row := range []struct {
+			at    time.Duration
+			calls int
+			want  uint64
+		}{
+			{time.Millisecond, 1, 0},
+			{20 * time.Second, 100, 20},
+			{30100 * time.Millisecond, 7, 1}, // 0.2 of 107, of which 20 are made
+			{40300 * time.Millisecond, 7, 1},
+		} {
+			time.Sleep(row.at - time.Since(start))
+			if got := storm(r, row.calls); got != row.want {
+				t.Errorf("at %v: %d retries, want %d", row.at, got, row.want)
+			}
+		}
+		time.Sleep(time.Minute)
+		before := r.Snapshot()
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() { ask(15 * time.Second) })
+		}
+		all.Wait()
+		after := r.Snapshot()
+		if made, refused := after.Retries-before.Retries, after.BudgetRefused-before.BudgetRefused; made != 0 || refused != 100 || after.BudgetLeft != 0 {
+			t.Errorf("%d retries made and %d refused, %+v, want none made: no call is less than 10s old", made, refused, after)
 		}
 	})
 }

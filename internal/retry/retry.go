@@ -30,7 +30,8 @@ type Config struct {
 	Cap time.Duration
 	// BudgetShare and BudgetFloor bound the retries of all calls together: those
 	// of the last 10 s are at most the larger of BudgetShare for each call of
-	// the last 10 s and BudgetFloor for each second. 0 means 0.2 and 50.
+	// the last 10 s and BudgetFloor for each second, within a fiftieth of that
+	// time. Each is at most a million. 0 means 0.2 and 50.
 	BudgetShare, BudgetFloor float64
 	// Transient says whether another attempt may help after this error.
 	// nil means that it always may.
@@ -159,27 +160,30 @@ func (r *Retrier) Do(ctx context.Context, deadline time.Time, stop func() (reaso
 		wait := r.cfg.Jitter(r.ceiling(n))
 		wait += min(retryAfter(err), math.MaxInt64-wait) // must not wrap into the past
 		reason := r.giveUpReason(deadline, n, err, wait, stop)
-		if reason == "" && !r.budget.take(time.Now()) {
-			reason = "retry budget spent"
+		if reason == "" && !r.budget.grant(time.Now()) {
+			reason = overBudget
+		}
+		if reason == "" {
+			if !sleep(ctx, wait) {
+				r.budget.drop()
+				return ended(context.Cause(ctx), err)
+			}
+			if reason = stop(); reason != "" {
+				r.budget.drop()
+			} else if !r.budget.use(time.Now()) {
+				reason = overBudget
+			}
 		}
 		if reason != "" {
 			r.cfg.OnGiveUp(ctx, reason, err)
 			return err
 		}
-		if !sleep(ctx, wait) {
-			r.budget.dropped()
-			return ended(context.Cause(ctx), err)
-		}
-		if reason := stop(); reason != "" {
-			r.budget.dropped()
-			r.cfg.OnGiveUp(ctx, reason, err)
-			return err
-		}
-		r.budget.made(time.Now())
 		r.retries.Add(1)
 		last = err
 	}
 }
+
+const overBudget = "retry budget spent"
 
 // giveUpReason is why attempt n, counted from 0, was the last one; empty if it
 // was not.
@@ -218,7 +222,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return true
+		return ctx.Err() == nil // select may have had the choice
 	case <-ctx.Done():
 		return false
 	}

@@ -200,6 +200,61 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
+// Of several errors the last one is named.
+func TestDeadlineNamesTheLastError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		deadline := time.Now().Add(400 * time.Millisecond)
+		err := retrier(t, Config{}).Do(t.Context(), deadline, nil, func(ctx context.Context) error {
+			if calls++; calls == 3 {
+				time.Sleep(time.Until(deadline))
+				return ErrDeadline
+			}
+			return fmt.Errorf("error %d", calls)
+		})
+		if want := "total deadline exceeded; last error: error 2"; err == nil || err.Error() != want {
+			t.Errorf("Do = %v, want %s", err, want)
+		}
+	})
+}
+
+// Whether the caller leaves during a wait or in the instant of its end.
+func TestNoAttemptOnceTheCallerHasLeft(t *testing.T) {
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			gone := errors.New("gone")
+			fn, calls := failing(9, errDown)
+			time.AfterFunc(100*time.Millisecond, func() { cancel(gone) })
+			r := retrier(t, Config{})
+			if err := r.Do(ctx, time.Time{}, nil, fn); *calls != 1 && ctx.Err() == nil {
+				t.Fatalf("Do = %v after %d calls", err, *calls)
+			}
+			ctx, cancel = context.WithCancelCause(t.Context())
+			r = retrier(t, Config{Jitter: func(time.Duration) time.Duration { cancel(gone); return 0 }})
+			fn, calls = failing(9, errDown)
+			if err := r.Do(ctx, time.Time{}, nil, fn); !errors.Is(err, gone) || !errors.Is(err, errDown) || *calls != 1 {
+				t.Fatalf("Do = %v after %d calls, want both errors after 1", err, *calls)
+			}
+			if got := r.Snapshot(); got.BudgetLeft != 500 || got.Retries != 0 {
+				t.Fatalf("%+v, want nothing spent", got)
+			}
+		})
+	}
+}
+
+// An attempt that fails by itself in the moment in which the caller leaves is what
+// it is.
+func TestRealErrorOfTheLastAttemptStays(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	gaveUp := false
+	r := retrier(t, Config{OnGiveUp: func(context.Context, string, error) { gaveUp = true }})
+	err := r.Do(ctx, time.Time{}, nil, func(context.Context) error { cancel(); return errDown })
+	if err != errDown || gaveUp {
+		t.Errorf("Do = %v, gave up %v, want %v, and that the caller ended it", err, gaveUp, errDown)
+	}
+}
+
 type askingError time.Duration
 
 func (askingError) Error() string               { return "ask me later" }
@@ -279,6 +334,16 @@ func TestStopEndsTheRetries(t *testing.T) {
 func TestOnGiveUpSaysWhy(t *testing.T) {
 	enough := func() string { return "enough" }
 	permanent := func(error) bool { return false }
+	second := func(stop func() string) func() string {
+		asked := false
+		return func() string {
+			if !asked {
+				asked = true
+				return ""
+			}
+			return stop()
+		}
+	}
 	for _, tt := range []struct {
 		cfg  Config
 		stop func() string
@@ -288,6 +353,7 @@ func TestOnGiveUpSaysWhy(t *testing.T) {
 		{Config{Attempts: 1}, nil, errDown, "no attempt left"},
 		{Config{Transient: permanent}, nil, errDown, "not transient"},
 		{Config{}, enough, errDown, "enough"},
+		{Config{Base: 1}, second(enough), errDown, "enough"}, // after the wait
 		{Config{}, nil, askingError(time.Hour), "a wait of 1h0m0.1s would reach the deadline"},
 	} {
 		var got string

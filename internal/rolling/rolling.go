@@ -15,16 +15,21 @@ const steps = 50
 // latest.
 type Counter struct {
 	step    time.Duration // 0: events count for ever
-	start   time.Time     // when bucket 0 began
+	start   time.Time     // of bucket 0
 	newest  int64         // the number of the newest bucket
 	buckets [steps + 1]int
 	sum     int // of the buckets
 }
 
-// New returns an empty Counter. A window of 0 or less never forgets.
-func New(window time.Duration) *Counter {
-	// Rounded up, so that no event is forgotten too early.
-	return &Counter{step: (max(0, window) + steps - 1) / steps}
+// New returns an empty Counter. Those with the same window and start forget events
+// of the same moment at the same moment, so that they can be compared. A window of 0
+// or less never forgets.
+func New(window time.Duration, start time.Time) *Counter {
+	step := max(0, window) / steps
+	if window > step*steps {
+		step++ // so that no event is forgotten too early
+	}
+	return &Counter{step: step, start: start}
 }
 
 // Add counts n events at time now.
@@ -51,9 +56,6 @@ func (c *Counter) Clear() {
 func (c *Counter) roll(now time.Time) {
 	if c.step == 0 {
 		return
-	}
-	if c.start.IsZero() {
-		c.start = now
 	}
 	bucket := int64(now.Sub(c.start) / c.step)
 	if bucket-c.newest >= int64(len(c.buckets)) {

@@ -1,6 +1,7 @@
 package rolling
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -10,7 +11,7 @@ var start = time.Unix(0, 0)
 
 func TestTimeline(t *testing.T) {
 	const s = time.Second
-	c := New(10 * s)
+	c := New(10*s, start)
 	for _, row := range []struct {
 		at   time.Duration
 		add  int
@@ -42,7 +43,7 @@ func TestTimeline(t *testing.T) {
 // Whenever they happen, events count for the window and not for a step more.
 func TestNoEventIsForgottenTooEarlyOrTooLate(t *testing.T) {
 	for _, window := range []time.Duration{1, 77 * time.Microsecond, 10 * time.Second} {
-		c := New(window)
+		c := New(window, start)
 		step := (window + steps - 1) / steps
 		now := start
 		var events []time.Time
@@ -67,8 +68,41 @@ func TestNoEventIsForgottenTooEarlyOrTooLate(t *testing.T) {
 	}
 }
 
+// Counters that start together are comparable, whatever comes first for each.
+func TestCountersForgetTogether(t *testing.T) {
+	const ms = time.Millisecond
+	failures, calls := New(10*time.Second, start), New(10*time.Second, start)
+	calls.Add(start, 1)
+	calls.Add(start.Add(190*ms), 9)
+	failures.Add(start.Add(190*ms), 9)
+	for at := 9 * time.Second; at < 11*time.Second; at += 10 * ms {
+		now := start.Add(at)
+		if f, c := failures.Sum(now), calls.Sum(now); f > c {
+			t.Fatalf("at %v: %d failures of %d calls", at, f, c)
+		}
+	}
+}
+
+func TestClearForgetsForGood(t *testing.T) {
+	c := New(10*time.Second, start)
+	c.Add(start, 5)
+	c.Clear()
+	c.Add(start.Add(time.Second), 1)
+	if got := c.Sum(start.Add(10*time.Second + 500*time.Millisecond)); got != 1 {
+		t.Errorf("%d, want 1: what was cleared must not be subtracted again", got)
+	}
+}
+
+func TestLongestWindowDoesNotOverflow(t *testing.T) {
+	c := New(math.MaxInt64, start)
+	c.Add(start, 1)
+	if got := c.Sum(start.Add(math.MaxInt64)); got != 1 || c.step <= 0 {
+		t.Errorf("%d with steps of %v", got, c.step)
+	}
+}
+
 func TestWindowOfZeroNeverForgets(t *testing.T) {
-	c := New(0)
+	c := New(0, start)
 	c.Add(start, 1)
 	if got := c.Sum(start.Add(1000 * time.Hour)); got != 1 {
 		t.Errorf("%d, want 1", got)
