@@ -53,7 +53,7 @@ func New(cfg Config) (*Bulkhead, error) {
 }
 
 // Do runs fn under a permit and returns its error. Without running it, it returns
-// ErrFull, or context.Cause(ctx) if ctx ends during the wait. The permit is given
+// ErrFull, or context.Cause(ctx) if ctx ends before there is a permit. The permit is given
 // back once, however fn ends: result, error or panic.
 func (b *Bulkhead) Do(ctx context.Context, fn func() error) error {
 	if err := b.acquire(ctx); err != nil {
@@ -79,9 +79,9 @@ func (b *Bulkhead) acquire(ctx context.Context) error {
 		if b.sem.Acquire(wait, 1) == nil {
 			return nil
 		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	b.rejected.Add(1)
 	return ErrFull

@@ -201,6 +201,24 @@ func TestCallerThatLeavesDuringTheWaitIsNotARefusal(t *testing.T) {
 	})
 }
 
+func TestCallerThatHasLeftIsNotARefusal(t *testing.T) {
+	b, err := New(Config{Permits: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Do(t.Context(), func() error {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := b.Do(ctx, func() error { t.Error("ran"); return nil }); err != context.Canceled {
+			t.Errorf("Do = %v, want %v", err, context.Canceled)
+		}
+		return nil
+	})
+	if got, want := b.Snapshot(), (Snapshot{Permits: 1}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
 func TestNewNamesTheFieldItCannotWorkWith(t *testing.T) {
 	for field, cfg := range map[string]Config{"Permits": {Permits: -1}, "MaxWait": {MaxWait: -1}} {
 		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), field) {

@@ -23,7 +23,7 @@ var ErrLimited = errors.New("rate limit exceeded")
 
 // Config sizes the buckets.
 type Config struct {
-	// Burst is how many tokens a bucket holds. 0 means 3.
+	// Burst is how many tokens a bucket holds, at most 2^31-1. 0 means 3.
 	Burst int
 	// Rate is how many tokens a second flow into each bucket. 0 means 1.
 	Rate float64
@@ -50,8 +50,8 @@ type Limiter struct {
 // field it cannot work with.
 func New(cfg Config) (*Limiter, error) {
 	switch {
-	case cfg.Burst < 0:
-		return nil, fmt.Errorf("ratelimit: Burst is %d, must not be negative", cfg.Burst)
+	case cfg.Burst < 0 || cfg.Burst > math.MaxInt32:
+		return nil, fmt.Errorf("ratelimit: Burst is %d, must be 0 to %d", cfg.Burst, math.MaxInt32)
 	case !(cfg.Rate >= 0) || math.IsInf(cfg.Rate, 0):
 		return nil, fmt.Errorf("ratelimit: Rate is %v, must be a number of tokens a second", cfg.Rate)
 	case cfg.MaxKeys < 0:

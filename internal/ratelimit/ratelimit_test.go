@@ -237,7 +237,7 @@ func TestRefusingAllocatesNothing(t *testing.T) {
 
 func TestNewNamesTheFieldItCannotWorkWith(t *testing.T) {
 	for field, cfgs := range map[string][]Config{
-		"Burst":   {{Burst: -1}},
+		"Burst":   {{Burst: -1}, {Burst: math.MaxInt32 + 1}},
 		"Rate":    {{Rate: -1}, {Rate: math.NaN()}, {Rate: math.Inf(1)}},
 		"MaxKeys": {{MaxKeys: -1}},
 	} {

@@ -100,6 +100,9 @@ func (s *Shedder) Do(ctx context.Context, urgency int, fn func() error) error {
 }
 
 func (s *Shedder) acquire(ctx context.Context, urgency int) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // who has left must not take another's place
+	}
 	w, err := s.enter(urgency)
 	if w == nil {
 		return err
