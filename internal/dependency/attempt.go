@@ -29,19 +29,17 @@ type Attempt struct {
 // attempt makes one request and reads the whole answer. It sets unknown where no
 // answer says whether the request has taken effect.
 func (c *Client) attempt(ctx context.Context, r Request, unknown *bool) (body []byte, err error) {
-	start := time.Now()
-	defer func() {
-		c.onAttempt(ctx, Attempt{Outcome: outcomeOf(err), Err: err, Took: time.Since(start)})
-	}()
-
 	req, err := r.http(ctx)
 	if err != nil {
-		return nil, &Error{Outcome: Connection, Err: err}
+		return nil, fmt.Errorf("%w: %w", errRequest, err)
 	}
+	start := time.Now()
 	defer func() {
-		if err != nil && statusOf(err) == 0 && mayHaveEffect(req) {
+		// Only an error's status is a refusal.
+		if err != nil && statusOf(err) < 400 && mayHaveEffect(req) {
 			*unknown = true
 		}
+		c.onAttempt(ctx, Attempt{Outcome: outcomeOf(err), Err: err, Took: time.Since(start)})
 	}()
 
 	resp, err := c.transport.RoundTrip(req) // http.Client would look into redirects

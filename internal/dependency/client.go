@@ -87,9 +87,10 @@ func New(cfg Config) (*Client, error) {
 // one that is caller.Err() when the caller went away, or an *Error. The last
 // three are also ErrOutcomeUnknown where the request may have taken effect.
 func (c *Client) Do(caller context.Context, req Request) (body []byte, err error) {
-	deadline := time.Now().Add(c.policy.Deadline)
 	unknown := false
 	err = c.bulkhead.Do(caller, func() error {
+		// Only now, as a wait for a permit is not the dependency's fault.
+		deadline := time.Now().Add(c.policy.Deadline)
 		return c.breaker.Do(func(opened func() bool) error {
 			err := c.retry.Do(caller, deadline, req.stop(opened), func(ctx context.Context) (err error) {
 				ctx, cancel := c.withTimeout(ctx, deadline)

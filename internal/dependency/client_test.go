@@ -106,9 +106,37 @@ func TestTheRequestOnTheWire(t *testing.T) {
 	}
 }
 
-func TestAURLThatCannotBeRequestedIsAnError(t *testing.T) {
-	_, err := client(t, nil).Do(t.Context(), Request{URL: "http://%zz"})
-	if !errors.Is(err, ErrFailed) {
-		t.Errorf("Get = %v, want a failed call", err)
+// Nobody's fault but ours: it is not tried again, and says nothing about the
+// dependency.
+func TestRequestThatCannotBeMade(t *testing.T) {
+	attempts := 0
+	c, err := New(Config{Policy: Policy{Timeout: time.Second, Deadline: time.Second}, OnAttempt: func(context.Context, Attempt) { attempts++ }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, req := range []Request{{URL: "http://%zz"}, {URL: "http://192.0.2.1/", Method: "a b"}} {
+		_, err := c.Do(t.Context(), req)
+		if err == nil || errors.Is(err, ErrFailed) || errors.Is(err, ErrOutcomeUnknown) {
+			t.Errorf("%+v: %v, want another error than a failed call", req, err)
+		}
+	}
+	if got := c.Snapshot(); attempts != 0 || got.Retry.Retries != 0 || got.Breaker.Failures != 0 {
+		t.Errorf("%d attempts, %+v, want no attempt and no failure", attempts, got)
+	}
+}
+
+func TestWhatMayBeRepeated(t *testing.T) {
+	for method, want := range map[string]bool{
+		"": true, "GET": true, "HEAD": true, "PUT": true, "DELETE": true, "POST": false, "PATCH": false, "get": false, "OPTIONS": false,
+	} {
+		if got := (Request{Method: method}).idempotent(); got != want {
+			t.Errorf("%q: %v, want %v", method, got, want)
+		}
+		if !(Request{Method: method, IdempotencyKey: "k"}).idempotent() {
+			t.Errorf("%q with a key may be repeated", method)
+		}
+		if got, want := (Request{Method: method}).safe(), method == "" || method == "GET" || method == "HEAD"; got != want {
+			t.Errorf("%q: safe %v, want %v", method, got, want)
+		}
 	}
 }

@@ -17,9 +17,12 @@ var (
 	// ErrDeadline ended a call for good, during an attempt.
 	ErrDeadline = retry.ErrDeadline
 	// ErrOutcomeUnknown is a failed call that may have taken effect all the
-	// same: an attempt at it was sent, and no status came back.
+	// same: an attempt at it was sent, and no usable answer came back.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
 )
+
+// errRequest is a request that cannot be made: nobody's fault but ours.
+var errRequest = errors.New("bad request")
 
 // Outcome says how an attempt ended.
 type Outcome string
@@ -41,7 +44,7 @@ const (
 // context.DeadlineExceeded that must not pass for the caller's.
 type Error struct {
 	Outcome Outcome
-	Status  int   // the answer's, 0 if there was none
+	Status  int   // of an answer other than 2xx, else 0
 	Err     error // the reason
 	// retryAfter is how long the dependency asked to be left alone.
 	retryAfter time.Duration
@@ -89,7 +92,7 @@ func outcomeOf(err error) Outcome {
 // neutral: a caller that went away says nothing about the dependency. Our own
 // timeouts are ErrTimeout and ErrDeadline, which match neither of these.
 func neutral(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errRequest)
 }
 
 // healthy: whoever answers 4xx has understood the request. That includes 429,

@@ -18,6 +18,7 @@ type Policy struct {
 	Retry retry.Config
 	// Timeout bounds one attempt, its body included.
 	Timeout time.Duration
-	// Deadline bounds the whole call: the attempts and the waits between them.
+	// Deadline bounds the whole call once it has its permit: the attempts and
+	// the waits between them.
 	Deadline time.Duration
 }

@@ -11,12 +11,14 @@ import (
 
 // Request is what every attempt of a call sends.
 type Request struct {
-	Method string // empty means GET
+	// Method is GET if empty. An answer without a body is Undecodable, so HEAD
+	// and the status 204 are no use here.
+	Method string
 	URL    string
 	Body   []byte // JSON; empty sends none
 	// IdempotencyKey is a name by which the dependency knows a repetition for
 	// one, in visible ASCII; it goes out as Idempotency-Key, quoted. With it
-	// every method may be repeated.
+	// every method may be repeated (draft-ietf-httpapi-idempotency-key-header).
 	IdempotencyKey string
 	// Decode takes the body of an answer. Its error says why that is no use,
 	// and makes the attempt Undecodable. nil takes any JSON.
