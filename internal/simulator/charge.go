@@ -107,7 +107,7 @@ func visibleASCII(s string, most int) bool {
 func quoted(name string) string {
 	const most = 40
 	if len(name) > most {
-		name = name[:most] + "…"
+		name = strings.ToValidUTF8(name[:most], "") + "…"
 	}
 	return fmt.Sprintf("%q", name)
 }

@@ -12,18 +12,3 @@ func Flaky() *Dependency {
 		writeJSON(w, []byte(fmt.Sprintf(`{"call":%d}`, call)))
 	})
 }
-
-// healthy is the fault of a dependency without one.
-var healthy = Fault{Script: "S", Status: http.StatusServiceUnavailable}
-
-func writeJSON(w http.ResponseWriter, body []byte) {
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(body) // the caller may have left
-}
-
-// refuse answers an error as one line of text.
-func refuse(w http.ResponseWriter, status int, reason string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.WriteHeader(status)
-	_, _ = w.Write([]byte(reason)) // the caller may have left
-}

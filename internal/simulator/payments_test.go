@@ -1,7 +1,6 @@
 package simulator
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -13,10 +12,6 @@ import (
 )
 
 const mug = `{"amount":1250,"token":"tok_visa"}`
-
-func contextFor(r *http.Request) (context.Context, context.CancelFunc) {
-	return context.WithCancel(r.Context())
-}
 
 func ledger(p *Payments) string {
 	rec := httptest.NewRecorder()
@@ -93,6 +88,9 @@ func TestLedgerAndRecordsAreBounded(t *testing.T) {
 }
 
 func FuzzCharge(f *testing.F) {
+	if _, err := ParseCharge([]byte(mug)); err != nil {
+		f.Fatal(err)
+	}
 	for _, seed := range []string{mug, "", "{}", `{"amount":1,"amount":2}`, `{"amount":1e3,"token":"t"}`, `{"a":{"b":[]}}`, mug + "x"} {
 		f.Add([]byte(seed))
 	}
@@ -124,6 +122,9 @@ func FuzzIdempotencyKey(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value string) {
 		key, err := ParseIdempotencyKey(http.Header{"Idempotency-Key": {value}})
 		if err != nil {
+			if visibleASCII(value, 255) && value[0] != '"' {
+				t.Errorf("%q: refused: %v", value, err)
+			}
 			return
 		}
 		if !visibleASCII(key, 255) {

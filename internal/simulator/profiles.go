@@ -1,8 +1,6 @@
 package simulator
 
-import (
-	"net/http"
-)
+import "net/http"
 
 var profiles = map[string]string{
 	"ada":   `{"id":"ada","name":"Ada Lovelace"}`,

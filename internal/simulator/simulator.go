@@ -12,7 +12,7 @@ import (
 // Dependency is a simulated dependency, all of whose routes but the ones that
 // only look share one fault. It is safe for concurrent use.
 type Dependency struct {
-	healthy Fault // what the zero Fault means
+	initial Fault // what the zero Fault means
 	serve   func(w http.ResponseWriter, r *http.Request, call int)
 	forget  func() // nil where there is no state
 
@@ -24,13 +24,13 @@ type Dependency struct {
 // newDependency returns one that acts out initial until a fault is set. serve is
 // told the number of the call, from 1.
 func newDependency(initial Fault, serve func(http.ResponseWriter, *http.Request, int)) *Dependency {
-	return &Dependency{healthy: initial, fault: initial, serve: serve}
+	return &Dependency{initial: initial, fault: initial, serve: serve}
 }
 
 // Set puts a fault in force and starts its script and the count of calls again.
 // The error names the field that it cannot work with; then nothing changes.
 func (d *Dependency) Set(f Fault) error {
-	f, err := f.withDefaults(d.healthy)
+	f, err := f.withDefaults(d.initial)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (d *Dependency) Set(f Fault) error {
 func (d *Dependency) Reset() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.fault, d.calls = d.healthy, 0
+	d.fault, d.calls = d.initial, 0
 	if d.forget != nil {
 		d.forget()
 	}
@@ -89,4 +89,19 @@ func (d *Dependency) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.serve(discard{}, r, call)
 		panic(http.ErrAbortHandler)
 	}
+}
+
+// healthy is the fault of a dependency without one.
+var healthy = Fault{Script: "S", Status: http.StatusServiceUnavailable}
+
+func writeJSON(w http.ResponseWriter, body []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(body) // the caller may have left
+}
+
+// refuse answers an error as one line of text.
+func refuse(w http.ResponseWriter, status int, reason string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(reason)) // the caller may have left
 }

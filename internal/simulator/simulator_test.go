@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -126,7 +127,7 @@ func TestLatencyAndHangEndWithTheCaller(t *testing.T) {
 				p := NewPayments()
 				set(t, p.Dependency, fault)
 				r := httptest.NewRequest("POST", "/", strings.NewReader(mug))
-				ctx, leave := contextFor(r)
+				ctx, leave := context.WithCancel(r.Context())
 				time.AfterFunc(time.Second, leave)
 				start := time.Now()
 				func() {
