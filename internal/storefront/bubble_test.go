@@ -137,6 +137,23 @@ func (w *world) fault(name string, f simulator.Fault) {
 	}
 }
 
+// intercept answers the requests for a path in place of the service.
+func (w *world) intercept(path string, h http.HandlerFunc) {
+	served := w.service.Handler
+	w.service.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == path {
+			h(rw, r)
+			return
+		}
+		served.ServeHTTP(rw, r)
+	})
+}
+
+// says answers 200 with this body.
+func says(body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, body) }
+}
+
 // snapshot is the client of a dependency at this moment.
 func (w *world) snapshot(name string) dependency.Snapshot {
 	return w.service.dependencies[name].Snapshot()

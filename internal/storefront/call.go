@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 
 	"example.com/storefront/internal/breaker"
 	"example.com/storefront/internal/dependency"
@@ -21,6 +20,9 @@ func (s *service) call(ctx context.Context, name, path string, req dependency.Re
 	}
 	return s.dependencies[name].Do(ctx, req)
 }
+
+// maxName is how long a SKU or an id may be, in bytes; a longer one is unknown.
+const maxName = 64
 
 // answered says whether err is an answer with this status.
 func answered(err error, status int) bool {
@@ -52,19 +54,6 @@ func decode(body []byte, v any, complete func() bool) error {
 		return errUnexpected
 	}
 	return nil
-}
-
-// pathValue is the decoded value of a part of the route's pattern.
-func pathValue(r *http.Request, name string) (string, error) {
-	value := r.PathValue(name)
-	if r.URL.RawPath == "" { // then chi has routed by the decoded path
-		return value, nil
-	}
-	decoded, err := url.PathUnescape(value)
-	if err != nil {
-		return "", badRequest(name + ": is not URL-encoded")
-	}
-	return decoded, nil
 }
 
 // write sends a 200. It returns nil, so a handler can end on it: nobody is left

@@ -57,10 +57,11 @@ func (s *service) charge(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case err == nil:
 		return write(w, jsonType, string(bytes.TrimSpace(body)))
+	case key != "" && answered(err, http.StatusUnprocessableEntity):
+		// Whatever came before: had this been charged, it would be replayed.
+		return errKeyReused
 	case errors.Is(err, dependency.ErrOutcomeUnknown):
 		return errUnknown
-	case key != "" && answered(err, http.StatusUnprocessableEntity):
-		return errKeyReused
 	case errors.As(err, &open):
 		return retryIn(open.RetryAfter(), errGateway)
 	default:

@@ -113,6 +113,49 @@ func TestWhatIsSaidOfAChargeThatFailed(t *testing.T) {
 	}
 }
 
+// That a key was used before is certain, whatever came before: had this charge been
+// made by the attempt that was lost, it would be replayed.
+func TestReusedKeyIsTold(t *testing.T) {
+	for _, script := range []string{"SLS", "SHS", "SRS", "SFS", "SS"} {
+		inBubble(t, Config{}, func(w *world) {
+			w.fault(payments, simulator.Fault{Script: script})
+			w.want(w.post("/charge", mug, "Idempotency-Key: k"), `200 {"charge_id":"ch_1","amount":1250,"replayed":false}`)
+			w.want(w.post("/charge", `{"amount":1,"token":"t"}`, "Idempotency-Key: k"), "422 Idempotency-Key: used before, with another body")
+			w.want(w.get(ledger), `200 [{"charge_id":"ch_1","amount":1250}]`)
+		})
+	}
+}
+
+// Something else than an error's status says nothing either.
+func TestRedirectedChargeIsUnknown(t *testing.T) {
+	for status, want := range map[int]string{303: "502 payment outcome unknown", 400: "502 payment failed: 400 Bad Request"} {
+		inBubble(t, Config{}, func(w *world) {
+			w.intercept("/upstream/payments/charge", func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(status) })
+			w.want(w.post("/charge", mug), want)
+		})
+	}
+}
+
+func TestAKeyedChargeIsOneRequestAnAttempt(t *testing.T) {
+	inBubble(t, Config{}, func(w *world) {
+		w.want(w.post("/charge", mug), `200 {"charge_id":"ch_1","amount":1250,"replayed":false}`) // leaves a connection to reuse
+		var header http.Header
+		calls := 0
+		w.intercept("/upstream/payments/charge", func(_ http.ResponseWriter, r *http.Request) {
+			calls++
+			header = r.Header
+			panic(http.ErrAbortHandler)
+		})
+		w.want(w.post("/charge", mug, `Idempotency-Key: a"b`), "502 payment outcome unknown")
+		if got := w.snapshot(payments).Retry.Attempts - 1; calls != 4 || got != 4 {
+			w.Errorf("%d requests for %d attempts, want 4 for 4", calls, got)
+		}
+		if header.Get("Content-Type") != "application/json" || header.Get("Idempotency-Key") != `"a\"b"` {
+			w.Errorf("sent %v", header)
+		}
+	})
+}
+
 // What never went out cannot have been charged.
 func TestChargeThatWasNotSentHasFailed(t *testing.T) {
 	inBubble(t, Config{}, func(w *world) {
@@ -219,6 +262,8 @@ func TestBadChargesAreRefusedByName(t *testing.T) {
 			{`{"amount":1,"token":"t","` + strings.Repeat("x", 50) + `":1}`, "", `"` + strings.Repeat("x", 40) + `…": unknown field`},
 			{`{"a\nb":1}`, "", `"a\nb": unknown field`},
 			{`{"amount":1,"amount":2,"token":"t"}`, "", "amount: given twice"},
+			{`{"token":"t","amount":1,"token":"t"}`, "", "token: given twice"},
+			{`{"a` + strings.Repeat("ä", 30) + `":1}`, "", `"a` + strings.Repeat("ä", 19) + `…": unknown field`},
 			{mug + "x", "", "the body: invalid character 'x' after top-level value"},
 			{mug + mug, "", "the body: invalid character '{' after top-level value"},
 			{mug, `Idempotency-Key: `, key},

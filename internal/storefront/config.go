@@ -25,13 +25,15 @@ type Config struct {
 	// plain HTTP.
 	FlakyURL string
 	// Flaky is how /checkout calls it. Zero fields are those of the table of
-	// policies; New sets its callbacks.
+	// policies, the breaker's Failures too, so it cannot have a FailureRatio.
+	// New sets the callbacks.
 	Flaky dependency.Policy
 	// MaxInFlight is how many business requests there may be at once. 0 means
 	// 1024.
 	MaxInFlight int
 	// CallerRate is how many requests a second each caller may make over all
-	// business routes: its key or, without one, its address. 0 means no limit.
+	// business routes. A caller is its X-API-Key or, without one, the address of
+	// its connection. 0 means no limit.
 	CallerRate float64
 	// CallerBurst is how many of them may come at once. 0 means 10.
 	CallerBurst int
@@ -89,7 +91,7 @@ func (c *Config) settings() []setting {
 		within(duration, "breaker-cooldown", &c.Flaky.Breaker.Cooldown, flaky.Breaker.Cooldown, time.Millisecond, long, "how long it stays open before it probes"),
 		within(integer, "breaker-probes", &c.Flaky.Breaker.Probes, flaky.Breaker.Probes, 1, many, "probes that must succeed to close it"),
 		within(integer, "max-in-flight", &c.MaxInFlight, 1024, 1, many, "requests at once, over all business routes"),
-		within(number, "caller-rate", &c.CallerRate, 0, 0, many, "requests a second of one caller over all business routes, 0 for no limit"),
+		orZero(&c.CallerRate, within(number, "caller-rate", &c.CallerRate, 0, 0.001, many, "requests a second of one caller over all business routes, 0 for no limit")),
 		within(integer, "caller-burst", &c.CallerBurst, 10, 1, many, "tokens a caller's bucket holds"),
 		within(integer, "limit-burst", &c.LimitBurst, 3, 1, many, "tokens a bucket holds"),
 		within(number, "limit-rate", &c.LimitRate, 1, 0.001, many, "tokens a second that flow into each bucket"),
@@ -147,6 +149,18 @@ func within[T int | float64 | time.Duration](bind func(*flag.FlagSet, *T, string
 			return fmt.Errorf("%v is out of range, %v to %v", *field, lo, hi)
 		},
 	}
+}
+
+// orZero is a number that may be 0 as well, out of its range.
+func orZero(field *float64, s setting) setting {
+	check := s.check
+	s.check = func() error {
+		if *field == 0 {
+			return nil
+		}
+		return check()
+	}
+	return s
 }
 
 // oneOf is one of some words, the first by default.

@@ -49,7 +49,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		{"retry-floor", func(c *Config) { c.Flaky.Retry.BudgetFloor = -1 }, func(c *Config) { c.Flaky.Retry.BudgetFloor = 1_000_000 }},
 		{"bulkhead-wait", func(c *Config) { c.Flaky.Bulkhead.MaxWait = -1 }, func(c *Config) { c.Flaky.Bulkhead.MaxWait = time.Hour }},
 		{"max-in-flight", func(c *Config) { c.MaxInFlight = -1 }, func(c *Config) { c.MaxInFlight = 1 }},
-		{"caller-rate", func(c *Config) { c.CallerRate = -1 }, func(c *Config) { c.CallerRate = 0.001 }},
+		{"caller-rate", func(c *Config) { c.CallerRate = 0.0009 }, func(c *Config) { c.CallerRate = 0.001 }},
 		{"caller-burst", func(c *Config) { c.CallerBurst = -1 }, func(c *Config) { c.CallerBurst = 1 }},
 		{"limit-max-keys", func(c *Config) { c.LimitMaxKeys = -1 }, func(c *Config) { c.LimitMaxKeys = 1 }},
 		{"slow-policy", func(c *Config) { c.SlowPolicy = "Newest" }, func(c *Config) { c.SlowPolicy = shed.Priority }},

@@ -35,9 +35,9 @@ func (s *service) limitCallers(next http.Handler) http.Handler {
 		if err != nil {
 			return err
 		}
-		caller := "key " + key // no key can be mistaken for an address
+		caller := key
 		if key == "" {
-			caller = "address " + remoteIP(r)
+			caller = "address " + remoteIP(r) // no key has a space
 		}
 		if err := allow(w, s.callers, "caller", caller); err != nil {
 			return err

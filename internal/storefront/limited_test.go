@@ -3,6 +3,7 @@ package storefront
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -224,6 +225,43 @@ func TestCallerLimit(t *testing.T) {
 			w.Errorf("RateLimit-Policy %s, want both policies", got)
 		}
 	})
+}
+
+// The address is the host's, whatever the port, and no key is taken for one.
+func TestCallerWithoutAKeyIsItsAddress(t *testing.T) {
+	s, err := newService(Config{Log: quiet, CallerRate: 0.001, CallerBurst: 1, LimitMaxKeys: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		addr, key string
+		want      int
+	}{
+		{"192.0.2.1:1", "", 200},
+		{"192.0.2.1:2", "", 429},
+		{"192.0.2.1:2", "192.0.2.1", 200},
+		{"192.0.2.2:1", "", 200}, // the third: shares a bucket with all that follow
+		{"192.0.2.3:1", "", 429},
+		{"192.0.2.1:1", "a b", 400},
+	} {
+		r := httptest.NewRequest("GET", "/limited", nil)
+		r.RemoteAddr = row.addr
+		if row.key != "" {
+			r.Header.Set("X-API-Key", row.key)
+		}
+		rec := httptest.NewRecorder()
+		s.ServeHTTP(rec, r)
+		if rec.Code != row.want {
+			t.Errorf("from %s with key %q: %d, want %d", row.addr, row.key, rec.Code, row.want)
+		}
+	}
+	// Who is told to go away loses no token.
+	s.drain.begin()
+	rec := httptest.NewRecorder()
+	s.ServeHTTP(rec, httptest.NewRequest("GET", "/limited", nil))
+	if rec.Code != 503 || rec.Header().Get("RateLimit") != "" {
+		t.Errorf("draining: %d %v, want 503 before any limit", rec.Code, rec.Header())
+	}
 }
 
 func TestRemoteIP(t *testing.T) {

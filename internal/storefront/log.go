@@ -23,7 +23,7 @@ func (s *service) logRequests(next http.Handler) http.Handler {
 			if !s.log.Enabled(r.Context(), slog.LevelDebug) {
 				return
 			}
-			status := cmp.Or(ww.Status(), statusClientClosed) // nothing written: the client hung up
+			status := cmp.Or(ww.Status(), statusClientClosed) // nothing written: the client hung up, or a simulator lost its reply
 			route := cmp.Or(routeFor(r, r.Method), "other")
 			s.log.DebugContext(r.Context(), "request", "method", r.Method, "route", route, "code", status, "took", time.Since(start))
 		}()

@@ -15,9 +15,9 @@ var errUnknownProfile = errors.New("unknown id; try ada, grace or linus")
 // profile passes on a profile. An old one is better than none: when profiles is
 // gone, whatever the reason, it answers the last good copy, marked as such.
 func (s *service) profile(w http.ResponseWriter, r *http.Request) error {
-	id, err := pathValue(r, "id")
-	if err != nil {
-		return err
+	id := r.PathValue("id")
+	if len(id) > maxName {
+		return errUnknownProfile
 	}
 	body, err := s.call(r.Context(), profiles, "/upstream/profiles/"+id, dependency.Request{
 		Decode: func(body []byte) error {

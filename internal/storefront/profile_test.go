@@ -35,18 +35,13 @@ func TestProfileFallsBackToTheLastGoodCopy(t *testing.T) {
 	inBubble(t, Config{}, func(w *world) {
 		w.want(w.get("/profile/ada"), ada)
 		w.fault(profiles, simulator.Fault{Script: "F"})
-		for _, row := range []struct {
-			at  time.Duration
-			age string
-		}{
-			{10 * s, "10"}, {20*s + 999*ms, "21"}, {30 * s, "30"},
-		} {
-			time.Sleep(time.Until(w.start.Add(row.at)))
+		for _, at := range []time.Duration{10 * s, 20*s + 999*ms, 30 * s} {
+			time.Sleep(time.Until(w.start.Add(at)))
 			before := w.snapshot(profiles).Retry.Attempts
 			got := w.get("/profile/ada")
 			w.wantFallback(got, ada, "cached")
 			if age := time.Since(w.start).Truncate(s); got.header.Get("Age") != fmt.Sprint(int(age.Seconds())) {
-				w.Errorf("at %v: Age %q", row.at, got.header.Get("Age"))
+				w.Errorf("at %v: Age %q", at, got.header.Get("Age"))
 			}
 			if made := w.snapshot(profiles).Retry.Attempts - before; made != 2 {
 				w.Errorf("%d attempts, want 2", made)
@@ -111,7 +106,7 @@ func TestProfileThatIsGoneHasNoCopy(t *testing.T) {
 	})
 }
 
-func TestProfileHangUpStoresAndServesNothing(t *testing.T) {
+func TestProfileTriesAHangingDependencyTwice(t *testing.T) {
 	inBubble(t, Config{}, func(w *world) {
 		w.fault(profiles, simulator.Fault{Script: "H"})
 		w.want(w.get("/profile/ada"), "502 profile unavailable: attempt timed out after 500ms")

@@ -2,6 +2,7 @@ package storefront
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,7 +13,9 @@ import (
 
 	"example.com/storefront/internal/breaker"
 	"example.com/storefront/internal/bulkhead"
+	"example.com/storefront/internal/dependency"
 	"example.com/storefront/internal/retry"
+	"example.com/storefront/internal/simulator"
 )
 
 func TestTotalDeadlineDuringTheFirstAttemptIsA504(t *testing.T) {
@@ -186,8 +189,6 @@ func TestCheckoutMayWaitForAPermit(t *testing.T) {
 	}{
 		{500*time.Millisecond + 1, "200 {}", 750 * time.Millisecond},
 		{500*time.Millisecond - 1, "503 bulkhead full", 500*time.Millisecond - 1},
-		// The wait is part of the total deadline.
-		{time.Hour, "200 {}", 750 * time.Millisecond},
 	} {
 		cfg := Config{FlakyURL: dependencyURL}
 		cfg.Flaky.Bulkhead = bulkhead.Config{Permits: 1, MaxWait: tt.wait}
@@ -207,29 +208,90 @@ func TestCheckoutMayWaitForAPermit(t *testing.T) {
 	}
 }
 
-func TestTotalDeadlineCoversTheWaitForAPermit(t *testing.T) {
+// However long callers wait for a permit, each call has its whole time, and the
+// breaker of a dependency in good health stays closed.
+func TestWaitForAPermitIsNotTheDependencysFault(t *testing.T) {
 	cfg := Config{FlakyURL: dependencyURL}
-	cfg.Flaky.Bulkhead = bulkhead.Config{Permits: 1, MaxWait: time.Hour}
-	cfg.Flaky.Timeout, cfg.Flaky.Deadline = time.Hour, time.Second
+	cfg.Flaky.Bulkhead = bulkhead.Config{Permits: 1, MaxWait: 10 * time.Second}
 	inBubble(t, cfg, func(w *world) {
-		w.serveDependency(takes(900 * time.Millisecond))
-		first := w.begin(w.Context(), "/checkout")
-		time.Sleep(100 * time.Millisecond)
-		second := w.begin(w.Context(), "/checkout")
-		time.Sleep(100 * time.Millisecond)
-		third := w.begin(w.Context(), "/checkout")
+		d := w.serveDependency(takes(700 * time.Millisecond))
+		var callers []<-chan answer
+		for range 20 {
+			callers = append(callers, w.begin(w.Context(), "/checkout"))
+		}
 		ctx, hangUp := context.WithCancel(w.Context())
 		w.begin(ctx, "/checkout")
 		hangUp()
-		w.want(<-first, "200 {}")
-		w.want(<-second, "504 payment failed: total deadline exceeded after 1s") // of its attempt
-		w.want(<-third, "504 payment failed: total deadline exceeded after 1s")
-		if took := time.Since(w.start); took != 1200*time.Millisecond {
-			w.Errorf("took %v, want 1.2s", took)
+		got := map[string]int{}
+		for _, c := range callers {
+			got[(<-c).String()]++
 		}
-		got := w.snapshot(flaky)
-		if got.Bulkhead.InUse != 0 || got.Bulkhead.Waiting != 0 || got.Bulkhead.Rejected != 0 || got.Breaker.Failures != 2 {
-			w.Errorf("%+v, want nothing in use, and two failures: who hung up says nothing about the dependency", got)
+		want := map[string]int{"200 {}": 15, "503 bulkhead full": 5} // 15 x 700 ms is the first past 10 s
+		if fmt.Sprint(got) != fmt.Sprint(want) || d.requests.Load() != 15 {
+			w.Errorf("%v with %d requests, want %v with 15", got, d.requests.Load(), want)
+		}
+		s := w.snapshot(flaky)
+		if s.Bulkhead.InUse != 0 || s.Bulkhead.Waiting != 0 || s.Bulkhead.Rejected != 5 || s.Breaker.Failures != 0 {
+			w.Errorf("%+v, want nothing in use, 5 rejected and no failure", s)
+		}
+	})
+}
+
+// The caller leaves, with a cause of its own, while it waits: for a permit, or for
+// the next attempt.
+func TestCallersThatLeaveInAWaitAreNeutral(t *testing.T) {
+	cfg := Config{FlakyURL: dependencyURL}
+	cfg.Flaky.Bulkhead = bulkhead.Config{Permits: 1, MaxWait: time.Minute}
+	cfg.Flaky.Breaker.Failures = 1
+	cfg.Flaky.Retry.Jitter = func(time.Duration) time.Duration { return 2 * time.Second }
+	inBubble(t, cfg, func(w *world) {
+		w.serveDependency(status(503))
+		ctx, leave := context.WithCancelCause(w.Context())
+		errs := make(chan error, 2)
+		for range 2 {
+			go func() {
+				_, err := w.service.dependencies[flaky].Do(withLocalAddr(ctx, w.network.Addr("127.0.0.1:3000")), dependency.Request{URL: dependencyURL})
+				errs <- err
+			}()
+		}
+		time.Sleep(time.Second)
+		cause := errors.New("another part of the work has failed")
+		leave(cause)
+		for range 2 {
+			if err := <-errs; !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
+				w.Errorf("got %v, want one that is both %v and the cause", err, context.Canceled)
+			}
+		}
+		if got := w.snapshot(flaky); got.Breaker.State != breaker.Closed || got.Breaker.Failures != 0 || got.Bulkhead.InUse != 0 {
+			w.Errorf("%+v, want closed without a failure", got)
+		}
+	})
+}
+
+// A Storefront behind a Storefront: each of the four attempts in front makes four
+// behind. (The breaker behind would soon put an end to that.)
+func TestRetriesMultiplyOverTwoLayers(t *testing.T) {
+	inBubble(t, Config{FlakyURL: "http://127.0.0.1:3001/checkout"}, func(w *world) {
+		cfg := Config{Log: quiet}
+		cfg.Flaky.Breaker.Failures = 100
+		behind, err := newService(cfg)
+		if err != nil {
+			w.Fatal(err)
+		}
+		if err := behind.simulated[flaky].Set(simulator.Fault{Script: "F"}); err != nil {
+			w.Fatal(err)
+		}
+		ln, err := w.network.Listen("tcp", "127.0.0.1:3001")
+		if err != nil {
+			w.Fatal(err)
+		}
+		srv := &http.Server{Handler: behind}
+		go srv.Serve(ln)
+		w.cleanup = append(w.cleanup, srv.Close)
+		w.want(w.get("/checkout"), "502 payment failed: 502 Bad Gateway")
+		front, back := w.snapshot(flaky).Retry.Attempts, behind.dependencies[flaky].Snapshot().Retry.Attempts
+		if front != 4 || back != 16 {
+			w.Errorf("%d attempts in front and %d behind, want 4 and 16", front, back)
 		}
 	})
 }

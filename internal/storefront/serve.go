@@ -60,7 +60,7 @@ func (s *service) serve(ctx context.Context, ln net.Listener) error {
 
 // longestWork is how long a handler may take, its waits included.
 func (s *service) longestWork() time.Duration {
-	longest := max(s.cfg.SlowMaxWait+s.cfg.SlowWork, s.cfg.Flaky.Deadline)
+	longest := max(s.cfg.SlowMaxWait+s.cfg.SlowWork, s.cfg.Flaky.Bulkhead.MaxWait+s.cfg.Flaky.Deadline)
 	for _, policy := range policies {
 		longest = max(longest, policy.Deadline)
 	}

@@ -19,12 +19,12 @@ type stockAnswer struct {
 // stock says how much there is of a SKU. A shop can do without for a while: when
 // inventory is gone, whatever the reason, it says so and goes on.
 func (s *service) stock(w http.ResponseWriter, r *http.Request) error {
-	sku, err := pathValue(r, "sku")
-	if err != nil {
-		return err
+	sku := r.PathValue("sku")
+	if len(sku) > maxName {
+		return errUnknownSKU
 	}
 	answer := stockAnswer{SKU: sku}
-	_, err = s.call(r.Context(), inventory, "/upstream/inventory/stock/"+sku, dependency.Request{
+	_, err := s.call(r.Context(), inventory, "/upstream/inventory/stock/"+sku, dependency.Request{
 		Decode: func(body []byte) error {
 			return decode(body, &answer.Stock, func() bool { return answer.Stock != nil })
 		},

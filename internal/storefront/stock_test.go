@@ -1,7 +1,10 @@
 package storefront
 
 import (
+	"context"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -29,8 +32,12 @@ func TestStockIsWhatInventorySays(t *testing.T) {
 			"/stock/cap":                        `200 {"sku":"cap","stock":0}`,
 			"/stock/m%75g":                      `200 {"sku":"mug","stock":12}`,
 			"/stock/MUG":                        "404 unknown sku; try mug, tee or cap",
-			"/stock/mug%2f":                     "404 unknown sku; try mug, tee or cap",
-			"/stock/..%2fprofiles%2fada":        "404 unknown sku; try mug, tee or cap",
+			"/%73tock/mug":                      `200 {"sku":"mug","stock":12}`,
+			"/stock/mug%2f":                     "404 " + errNotFound.Error(),
+			"/stock/..%2fprofiles%2fada":        "404 " + errNotFound.Error(),
+			"/stock/m%0aug":                     "404 unknown sku; try mug, tee or cap",
+			"/stock/%ff":                        "404 unknown sku; try mug, tee or cap",
+			"/upstream/inventory/stock/m%75g":   "200 12",
 			"/stock/..":                         "404 unknown sku; try mug, tee or cap",
 			"/stock/mug%3fx":                    "404 unknown sku; try mug, tee or cap",
 			"/stock/100%25":                     "404 unknown sku; try mug, tee or cap",
@@ -89,25 +96,91 @@ func TestStockFallsBackWhenInventoryIsGone(t *testing.T) {
 	}
 }
 
-// JSON, but no number.
-func TestStockThatIsNoNumberIsAFailure(t *testing.T) {
-	for _, body := range []string{`null`, `"12"`, `12.5`, `{"stock":12}`, `[12]`, `1e400`} {
-		inBubble(t, Config{}, func(w *world) {
-			w.service.simulated[inventory] = nil // so that nothing else answers
-			w.service.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-				if r.URL.Path == "/upstream/inventory/stock/mug" {
-					rw.Write([]byte(body))
-					return
+// JSON, but not what was asked for.
+func TestAnswersOfTheWrongShapeAreFailures(t *testing.T) {
+	for _, tt := range []struct {
+		name, upstream string
+		bodies         []string
+		call           func(*world) answer
+		want           string
+	}{
+		{inventory, "/upstream/inventory/stock/mug",
+			[]string{`null`, `"12"`, `12.5`, `{"stock":12}`, `[12]`, `1e400`},
+			func(w *world) answer { return w.get("/stock/mug") }, unknownStock},
+		{profiles, "/upstream/profiles/ada",
+			[]string{`null`, `{}`, `{"id":"ada"}`, `{"name":"Ada Lovelace"}`, `{"id":"grace","name":"Grace Hopper"}`, `{"id":7,"name":"x"}`, `[]`},
+			func(w *world) answer { return w.get("/profile/ada") }, "502 profile unavailable: the response is not what was asked for"},
+		{payments, "/upstream/payments/charge",
+			[]string{`null`, `{}`, `{"charge_id":"","amount":1250,"replayed":false}`, `{"charge_id":"ch_1","amount":1,"replayed":false}`,
+				`{"charge_id":"ch_1","amount":1250}`, `{"charge_id":1,"amount":1250,"replayed":false}`},
+			func(w *world) answer { return w.post("/charge", mug) }, "502 payment outcome unknown"},
+	} {
+		for _, body := range tt.bodies {
+			inBubble(t, Config{}, func(w *world) {
+				w.intercept(tt.upstream, says(body))
+				if got := tt.call(w); got.String() != tt.want {
+					w.Errorf("%s answers %s: got %q, want %q", tt.name, body, got, tt.want)
 				}
-				r.SetPathValue("sku", "mug")
-				w.service.handle(w.service.stock)(rw, r)
+				if got := w.snapshot(tt.name).Breaker.Failures; got != 1 {
+					w.Errorf("%s answers %s: %d failures, want 1", tt.name, body, got)
+				}
 			})
-			w.wantFallback(w.get("/stock/mug"), unknownStock, "default")
-			if got := w.snapshot(inventory).Breaker.Failures; got != 1 {
-				w.Errorf("%s: %d failures, want 1", body, got)
-			}
+		}
+	}
+}
+
+// Nobody waits for a fallback either, and a hang-up says nothing about anybody.
+func TestHangUpsAreA499OnEveryRoute(t *testing.T) {
+	for _, tt := range []struct{ name, method, path, route string }{
+		{flaky, "GET", "/checkout", "/checkout"},
+		{inventory, "GET", "/stock/mug", "/stock/{sku}"},
+		{payments, "POST", "/charge", "/charge"},
+		{profiles, "GET", "/profile/ada", "/profile/{id}"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, Config{}, func(w *world) {
+				w.want(w.get("/profile/ada"), ada) // there is a copy to fall back to
+				w.fault(tt.name, simulator.Fault{Script: "H"})
+				ctx, cancel := context.WithTimeout(w.Context(), 50*time.Millisecond)
+				defer cancel()
+				rec := httptest.NewRecorder() // as a client whose answer nobody reads
+				r := httptest.NewRequestWithContext(withLocalAddr(ctx, w.network.Addr("127.0.0.1:3000")), tt.method, tt.path, strings.NewReader(mug))
+				ctx, hangUp := context.WithCancel(r.Context())
+				time.AfterFunc(20*time.Millisecond, hangUp)
+				func() {
+					defer func() {
+						if p := recover(); p != http.ErrAbortHandler {
+							w.Errorf("recovered %v, want an aborted answer", p)
+						}
+					}()
+					w.service.ServeHTTP(rec, r.WithContext(ctx))
+				}()
+				synctest.Wait()
+				if rec.Body.Len() > 0 || rec.Header().Get("Storefront-Fallback") != "" {
+					w.Errorf("answered %q %v", rec.Body, rec.Header())
+				}
+				if want := "route=" + tt.route + " code=499"; !strings.Contains(w.log.String(), want) {
+					w.Errorf("the log lacks %q:\n%s", want, w.log.String())
+				}
+				if got := w.snapshot(tt.name); got.Bulkhead.InUse != 0 || got.Breaker.Failures != 0 {
+					w.Errorf("%+v, want no permit in use and no failure", got)
+				}
+			})
 		})
 	}
+}
+
+func TestLongNamesAreUnknownWithoutACall(t *testing.T) {
+	inBubble(t, Config{}, func(w *world) {
+		for n, calls := range map[int]uint64{64: 1, 65: 0, 12_000: 0} {
+			before := w.snapshot(inventory).Retry.Calls + w.snapshot(profiles).Retry.Calls
+			w.wantFallback(w.get("/stock/"+strings.Repeat("!", n)), "404 unknown sku; try mug, tee or cap", "")
+			w.want(w.get("/profile/"+strings.Repeat("!", n)), "404 unknown id; try ada, grace or linus")
+			if got := w.snapshot(inventory).Retry.Calls + w.snapshot(profiles).Retry.Calls - before; got != 2*calls {
+				w.Errorf("%d bytes: %d calls, want %d", n, got, 2*calls)
+			}
+		}
+	})
 }
 
 func TestHalfOfTwentyCallsOpenTheInventoryBreaker(t *testing.T) {

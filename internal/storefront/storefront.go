@@ -42,7 +42,7 @@ type service struct {
 // wrong with cfg. It calls its own simulators at the address on which a request
 // came in, so it works wherever it is served: by http.Server, by
 // httptest.NewServer, over an in-memory network. It needs no closing: idle
-// connections to the dependency end by themselves, after 30 s.
+// connections to the dependencies end by themselves, after 30 s.
 func New(cfg Config) (http.Handler, error) {
 	s, err := newService(cfg)
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *service) newClient(name string, policy dependency.Policy) (*dependency.
 // routes has every route, and all that a request passes on its way to one.
 func (s *service) routes() http.Handler {
 	r := chi.NewRouter()
-	r.Use(s.logRequests, s.recoverPanics, s.readBody, middleware.GetHead)
+	r.Use(s.logRequests, s.recoverPanics, s.readBody, decodePath, middleware.GetHead)
 	r.NotFound(s.handle(notFound))
 	r.MethodNotAllowed(s.handle(methodNotAllowed))
 

@@ -1,7 +1,6 @@
 package storefront
 
 import (
-	"cmp"
 	"net/http"
 	"strings"
 
@@ -26,12 +25,20 @@ func methodNotAllowed(w http.ResponseWriter, r *http.Request) error {
 	return errMethod
 }
 
+// decodePath routes by the decoded path: chi would take /%73low for another route
+// than /slow, which it is not (RFC 3986, §6.2.2.2).
+func decodePath(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		chi.RouteContext(r.Context()).RoutePath = r.URL.Path
+		next.ServeHTTP(w, r)
+	})
+}
+
 // routeFor is the pattern of the route that r would take with this method, empty
 // if there is none.
 func routeFor(r *http.Request, method string) string {
 	if method == http.MethodHead {
 		method = http.MethodGet // middleware.GetHead
 	}
-	path := cmp.Or(r.URL.RawPath, r.URL.Path)
-	return chi.RouteContext(r.Context()).Routes.Find(chi.NewRouteContext(), method, path)
+	return chi.RouteContext(r.Context()).Routes.Find(chi.NewRouteContext(), method, r.URL.Path)
 }
