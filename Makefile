@@ -36,5 +36,5 @@ fuzz: ## the parsers, for a few seconds each
 	go test -run '^$$' -fuzz FuzzCharge -fuzztime 5s ./internal/simulator
 	go test -run '^$$' -fuzz FuzzIdempotencyKey -fuzztime 5s ./internal/simulator
 
-ci: ## what CI runs
+ci: ## what CI runs, apt-get install included
 	.ci/run

@@ -95,10 +95,10 @@ var groups = []struct {
 	prefixes []string
 }{
 	{"Server", []string{"addr", "drain-", "log-", "version"}},
-	{"Checkout, timeout", []string{"flaky-", "checkout-", "attempt-"}},
-	{"Retry", []string{"retry-"}},
-	{"Circuit breaker", []string{"breaker-"}},
-	{"Bulkhead", []string{"bulkhead"}},
+	{"Timeout, of /checkout", []string{"flaky-", "checkout-", "attempt-"}},
+	{"Retry, of /checkout", []string{"retry-"}},
+	{"Circuit breaker, of /checkout", []string{"breaker-"}},
+	{"Bulkhead, of /checkout", []string{"bulkhead"}},
 	{"Rate limit", []string{"limit-", "caller-"}},
 	{"Load shedding", []string{"slow-", "max-in-flight"}},
 }

@@ -67,9 +67,9 @@ func (c *Client) noAnswer(ctx context.Context, err error) error {
 	switch cause := context.Cause(ctx); cause {
 	case nil:
 		return &Error{Outcome: Connection, Err: err}
-	case c.timeout:
+	case c.errTimeout:
 		return &Error{Outcome: Timeout, Err: cause}
-	case c.deadline:
+	case c.errDeadline:
 		return cause
 	default:
 		return orGone(ctx, cause)

@@ -35,7 +35,7 @@ type Client struct {
 	onAttempt func(context.Context, Attempt)
 
 	// The causes that end the contexts, made once.
-	timeout, deadline error
+	errTimeout, errDeadline error
 }
 
 // New returns a Client, or an error that names the field it cannot work with.
@@ -66,10 +66,10 @@ func New(cfg Config) (*Client, error) {
 		retry:    rt,
 		// A dial may take longer than an attempt, which should end by its own
 		// timeout and not by this one.
-		transport: newTransport(bh.Snapshot().Permits, 2*min(p.Timeout, p.Deadline), cfg.Dial),
-		onAttempt: cfg.OnAttempt,
-		timeout:   fmt.Errorf("%w after %v", ErrTimeout, p.Timeout),
-		deadline:  fmt.Errorf("%w after %v", ErrDeadline, p.Deadline),
+		transport:   newTransport(bh.Snapshot().Permits, 2*min(p.Timeout, p.Deadline), cfg.Dial),
+		onAttempt:   cfg.OnAttempt,
+		errTimeout:  fmt.Errorf("%w after %v", ErrTimeout, p.Timeout),
+		errDeadline: fmt.Errorf("%w after %v", ErrDeadline, p.Deadline),
 	}, nil
 }
 
@@ -84,8 +84,9 @@ func New(cfg Config) (*Client, error) {
 //   - the timeout is innermost, so each attempt has its own.
 //
 // The error is bulkhead.ErrFull, a *breaker.OpenError, one that is ErrDeadline,
-// one that is caller.Err() when the caller went away, or an *Error. The last
-// three are also ErrOutcomeUnknown where the request may have taken effect.
+// one that is caller.Err() when the caller went away, an *Error, or another one for
+// a request that cannot be made. ErrDeadline, caller.Err() and *Error are also
+// ErrOutcomeUnknown where the request may have taken effect.
 func (c *Client) Do(caller context.Context, req Request) (body []byte, err error) {
 	unknown := false
 	err = c.bulkhead.Do(caller, func() error {
@@ -99,10 +100,11 @@ func (c *Client) Do(caller context.Context, req Request) (body []byte, err error
 				body, err = c.attempt(ctx, req, &unknown)
 				return err
 			})
-			return orGone(caller, err)
+			return orGone(caller, err) // neutral to the breaker
 		})
 	})
-	if err = orGone(caller, err); err != nil && unknown {
+	err = orGone(caller, err) // in the wait for a permit
+	if err != nil && unknown {
 		return nil, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 	}
 	return body, err
@@ -112,9 +114,9 @@ func (c *Client) Do(caller context.Context, req Request) (body []byte, err error
 // the call's time.
 func (c *Client) withTimeout(ctx context.Context, deadline time.Time) (context.Context, context.CancelFunc) {
 	if end := time.Now().Add(c.policy.Timeout); end.Before(deadline) {
-		return context.WithDeadlineCause(ctx, end, c.timeout)
+		return context.WithDeadlineCause(ctx, end, c.errTimeout)
 	}
-	return context.WithDeadlineCause(ctx, deadline, c.deadline)
+	return context.WithDeadlineCause(ctx, deadline, c.errDeadline)
 }
 
 // orGone adds caller.Err() to an err that is only the caller's own cause of

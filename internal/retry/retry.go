@@ -125,10 +125,9 @@ func fullJitter(ceiling time.Duration) time.Duration {
 // one: clients that were told the same moment must not return together.
 //
 // The deadline is for all attempts and waits; the zero Time is none but ctx's own.
-// fn must end by then and return an ErrDeadline. If ctx ends, which fn is given, fn must
-// return context.Cause(ctx). The error of a call that either of the two has ended
-// also names the last error before it, if there was one. Where one of them has
-// come already, fn is not called.
+// An attempt that it ends must return an ErrDeadline; one that ctx ends, which fn
+// is given, context.Cause(ctx). Do's error then also names the last one before it,
+// if there was one. Where either has come already, fn is not called.
 func (r *Retrier) Do(ctx context.Context, deadline time.Time, stop func() (reason string), fn func(context.Context) error) error {
 	now := time.Now()
 	switch {
@@ -160,18 +159,10 @@ func (r *Retrier) Do(ctx context.Context, deadline time.Time, stop func() (reaso
 		wait := r.cfg.Jitter(r.ceiling(n))
 		wait += min(retryAfter(err), math.MaxInt64-wait) // must not wrap into the past
 		reason := r.giveUpReason(deadline, n, err, wait, stop)
-		if reason == "" && !r.budget.grant(time.Now()) {
-			reason = overBudget
-		}
 		if reason == "" {
-			if !sleep(ctx, wait) {
-				r.budget.drop()
+			var left bool
+			if reason, left = r.pause(ctx, wait, stop); left {
 				return ended(context.Cause(ctx), err)
-			}
-			if reason = stop(); reason != "" {
-				r.budget.drop()
-			} else if !r.budget.use(time.Now()) {
-				reason = overBudget
 			}
 		}
 		if reason != "" {
@@ -183,7 +174,27 @@ func (r *Retrier) Do(ctx context.Context, deadline time.Time, stop func() (reaso
 	}
 }
 
-const overBudget = "retry budget spent"
+// pause waits for the next attempt, which is granted before the wait, so that those
+// who wait cannot spend the same budget, and used after it. It returns a reason against it, which may come
+// up in the wait, or that the caller has left.
+func (r *Retrier) pause(ctx context.Context, wait time.Duration, stop func() string) (reason string, left bool) {
+	const overBudget = "retry budget spent"
+	if !r.budget.grant(time.Now()) {
+		return overBudget, false
+	}
+	if !sleep(ctx, wait) {
+		r.budget.drop()
+		return "", true
+	}
+	if reason := stop(); reason != "" {
+		r.budget.drop()
+		return reason, false
+	}
+	if !r.budget.use(time.Now()) {
+		return overBudget, false
+	}
+	return "", false
+}
 
 // giveUpReason is why attempt n, counted from 0, was the last one; empty if it
 // was not.
