@@ -53,8 +53,8 @@ func New(cfg Config) (*Bulkhead, error) {
 }
 
 // Do runs fn under a permit and returns its error. Without running it, it returns
-// ErrFull, or context.Cause(ctx) if ctx ends before there is a permit. The permit is given
-// back once, however fn ends: result, error or panic.
+// ErrFull, or ctx.Err() if ctx ends before there is a permit. The permit is given back
+// once, however fn ends: result, error or panic.
 func (b *Bulkhead) Do(ctx context.Context, fn func() error) error {
 	if err := b.acquire(ctx); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (b *Bulkhead) acquire(ctx context.Context) error {
 		}
 	}
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return ctx.Err()
 	}
 	b.rejected.Add(1)
 	return ErrFull

@@ -55,24 +55,25 @@ func (c *Client) attempt(ctx context.Context, r Request, unknown *bool) (body []
 	if err != nil {
 		return nil, c.noAnswer(ctx, fmt.Errorf("reading the response: %w", err))
 	}
-	if err := r.check(body); err != nil {
-		return nil, &Error{Outcome: Undecodable, Err: err}
+	err = errPanicked // unless check returns
+	if bad := r.check(body); bad != nil {
+		return nil, &Error{Outcome: Undecodable, Err: bad}
 	}
 	return body, nil
 }
 
-// noAnswer is the error of an attempt that brought no answer: the cause that ended
-// its context, or a fault of the connection.
+// noAnswer is the error of an attempt that brought no answer: what ended its
+// context, or a fault of the connection.
 func (c *Client) noAnswer(ctx context.Context, err error) error {
-	switch cause := context.Cause(ctx); cause {
+	switch context.Cause(ctx) {
 	case nil:
 		return &Error{Outcome: Connection, Err: err}
-	case c.errTimeout:
-		return &Error{Outcome: Timeout, Err: cause}
-	case c.errDeadline:
-		return cause
+	case byTimeout:
+		return &Error{Outcome: Timeout, Err: c.errTimeout}
+	case byDeadline:
+		return c.errDeadline
 	default:
-		return orGone(ctx, cause)
+		return ctx.Err() // the caller went away, whatever the cause it gives
 	}
 }
 
@@ -99,6 +100,8 @@ func statusError(resp *http.Response) error {
 	e.retryAfter = parseRetryAfter(resp.Header.Get("Retry-After"), time.Now())
 	return e
 }
+
+var errPanicked error = &Error{Outcome: Undecodable, Err: errors.New("decoding the response panicked")}
 
 func (r Request) check(body []byte) error {
 	switch {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"time"
@@ -34,7 +35,7 @@ type Client struct {
 	transport *http.Transport
 	onAttempt func(context.Context, Attempt)
 
-	// The causes that end the contexts, made once.
+	// What the ends of time are called, made once.
 	errTimeout, errDeadline error
 }
 
@@ -66,7 +67,7 @@ func New(cfg Config) (*Client, error) {
 		retry:    rt,
 		// A dial may take longer than an attempt, which should end by its own
 		// timeout and not by this one.
-		transport:   newTransport(bh.Snapshot().Permits, 2*min(p.Timeout, p.Deadline), cfg.Dial),
+		transport:   newTransport(bh.Snapshot().Permits, 2*min(p.Timeout, p.Deadline, math.MaxInt64/2), cfg.Dial),
 		onAttempt:   cfg.OnAttempt,
 		errTimeout:  fmt.Errorf("%w after %v", ErrTimeout, p.Timeout),
 		errDeadline: fmt.Errorf("%w after %v", ErrDeadline, p.Deadline),
@@ -93,40 +94,32 @@ func (c *Client) Do(caller context.Context, req Request) (body []byte, err error
 		// Only now, as a wait for a permit is not the dependency's fault.
 		deadline := time.Now().Add(c.policy.Deadline)
 		return c.breaker.Do(func(opened func() bool) error {
-			err := c.retry.Do(caller, deadline, req.stop(opened), func(ctx context.Context) (err error) {
+			return c.retry.Do(caller, deadline, req.stop(opened), func(ctx context.Context) (err error) {
 				ctx, cancel := c.withTimeout(ctx, deadline)
 				defer cancel()
 
 				body, err = c.attempt(ctx, req, &unknown)
 				return err
 			})
-			return orGone(caller, err) // neutral to the breaker
 		})
 	})
-	err = orGone(caller, err) // in the wait for a permit
 	if err != nil && unknown {
 		return nil, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 	}
 	return body, err
 }
 
+// What can end an attempt's context, besides the caller. A caller may be ended by
+// any error, even by one of another call here, so these are never returned.
+var byTimeout, byDeadline = errors.New("by timeout"), errors.New("by deadline")
+
 // withTimeout gives an attempt the smaller of its own timeout and what is left of
 // the call's time.
 func (c *Client) withTimeout(ctx context.Context, deadline time.Time) (context.Context, context.CancelFunc) {
 	if end := time.Now().Add(c.policy.Timeout); end.Before(deadline) {
-		return context.WithDeadlineCause(ctx, end, c.errTimeout)
+		return context.WithDeadlineCause(ctx, end, byTimeout)
 	}
-	return context.WithDeadlineCause(ctx, deadline, c.errDeadline)
-}
-
-// orGone adds caller.Err() to an err that is only the caller's own cause of
-// cancellation, as a failed errgroup has one, so that neutral recognises it: the
-// caller went away, the dependency did not fail.
-func orGone(caller context.Context, err error) error {
-	if err == nil || caller.Err() == nil || neutral(err) || !errors.Is(err, context.Cause(caller)) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", caller.Err(), err)
+	return context.WithDeadlineCause(ctx, deadline, byDeadline)
 }
 
 // Snapshot is a client's layers at one moment. Taking it changes nothing.

@@ -1,16 +1,22 @@
 package dependency
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"example.com/storefront/internal/breaker"
+	"example.com/storefront/internal/retry"
 )
 
 func client(t *testing.T, dial func(context.Context, string, string) (net.Conn, error)) *Client {
@@ -47,14 +53,25 @@ func TestDialsDoNotGoOnForLong(t *testing.T) {
 }
 
 // A failed errgroup cancels its context with the error that failed it.
+type uncomparable []error
+
+func (uncomparable) Error() string { return "some errors" }
+
 func TestCallersThatLeaveWithACauseOfTheirOwnAreNeutral(t *testing.T) {
-	errBye := fmt.Errorf("bye: %w", ErrTimeout) // whatever it is
-	for name, leave := range map[string]func(context.Context) (context.Context, context.CancelFunc){
-		"cancelled": func(ctx context.Context) (context.Context, context.CancelFunc) {
+	errBye := fmt.Errorf("bye: %w", ErrTimeout)
+	cancelled := func(cause error) func(context.Context) (context.Context, context.CancelFunc) {
+		return func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithCancelCause(ctx)
-			time.AfterFunc(time.Millisecond, func() { cancel(errBye) })
+			time.AfterFunc(time.Millisecond, func() { cancel(cause) })
 			return ctx, func() { cancel(nil) }
-		},
+		}
+	}
+	for name, leave := range map[string]func(context.Context) (context.Context, context.CancelFunc){
+		"cancelled":                                   cancelled(errBye),
+		"cancelled by another call's answer":          cancelled(&Error{Outcome: Status4xx, Status: 402, Err: errors.New("402 Payment Required")}),
+		"cancelled by another call's deadline":        cancelled(fmt.Errorf("%w after 1s", ErrDeadline)),
+		"cancelled by errors that cannot be compared": cancelled(uncomparable{io.EOF}),
+		"cancelled by a wrapped one":                  cancelled(struct{ error }{uncomparable{io.EOF}}),
 		"out of time": func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return context.WithTimeoutCause(ctx, time.Millisecond, errBye)
 		},
@@ -73,8 +90,8 @@ func TestCallersThatLeaveWithACauseOfTheirOwnAreNeutral(t *testing.T) {
 				ctx, cancel := leave(t.Context())
 				defer cancel()
 				_, err := c.Do(ctx, Request{URL: "http://192.0.2.1/"})
-				if !errors.Is(err, ctx.Err()) || !errors.Is(err, context.Cause(ctx)) {
-					t.Errorf("Get = %v, want %v and its cause", err, ctx.Err())
+				if err != ctx.Err() {
+					t.Errorf("Do = %v, want %v", err, ctx.Err())
 				}
 				time.Sleep(time.Minute) // the dial ends
 				if len(outcomes) != 1 || outcomes[0] != Cancelled {
@@ -122,6 +139,69 @@ func TestRequestThatCannotBeMade(t *testing.T) {
 	}
 	if got := c.Snapshot(); attempts != 0 || got.Retry.Retries != 0 || got.Breaker.Failures != 0 {
 		t.Errorf("%d attempts, %+v, want no attempt and no failure", attempts, got)
+	}
+}
+
+// Another call was refused and took this one with it: that refusal is not this call's.
+func TestCauseThatIsAnAnswerIsNotThisCalls(t *testing.T) {
+	ours, theirs := net.Pipe()
+	c := client(t, func(context.Context, string, string) (net.Conn, error) { return ours, nil })
+	ctx, cancel := context.WithCancelCause(t.Context())
+	go func() {
+		req, err := http.ReadRequest(bufio.NewReader(theirs))
+		if err == nil {
+			_, err = io.ReadAll(req.Body) // the charge is made
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		cancel(&Error{Outcome: Status4xx, Status: 402, Err: errors.New("402 Payment Required")})
+	}()
+	_, err := c.Do(ctx, Request{Method: "POST", URL: "http://192.0.2.1/", Body: []byte("{}")})
+	if !errors.Is(err, ErrOutcomeUnknown) || !errors.Is(err, context.Canceled) || statusOf(err) != 0 {
+		t.Errorf("Do = %v, want an unknown outcome and no status", err)
+	}
+}
+
+func TestLongestTimesDoNotOverflow(t *testing.T) {
+	c, err := New(Config{
+		Policy: Policy{Timeout: math.MaxInt64, Deadline: math.MaxInt64, Retry: retry.Config{Attempts: 1}},
+		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			if ctx.Err() != nil {
+				t.Errorf("dialed with a context that had ended: %v", ctx.Err())
+			}
+			return nil, errors.New("dialed")
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Do(t.Context(), Request{URL: "http://192.0.2.1/"}); err == nil || err.Error() != "dialed" {
+		t.Errorf("Do = %v, want dialed", err)
+	}
+}
+
+func TestPanicInDecodeIsAFailedAttempt(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "{}") }))
+	defer server.Close()
+	var outcomes []Outcome
+	c, err := New(Config{
+		Policy:    Policy{Timeout: time.Hour, Deadline: time.Hour},
+		OnAttempt: func(_ context.Context, a Attempt) { outcomes = append(outcomes, a.Outcome) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	func() {
+		defer func() {
+			if p := recover(); p != "boom" {
+				t.Errorf("recovered %v, want boom", p)
+			}
+		}()
+		c.Do(t.Context(), Request{URL: server.URL, Decode: func([]byte) error { panic("boom") }})
+	}()
+	if got := c.Snapshot(); len(outcomes) != 1 || outcomes[0] != Undecodable || got.Breaker.Failures != 1 || got.Bulkhead.InUse != 0 {
+		t.Errorf("outcomes %v, %+v, want one undecodable, a failure and no permit in use", outcomes, got)
 	}
 }
 

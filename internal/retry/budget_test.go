@@ -72,7 +72,11 @@ func TestBudgetComesBackAfterTenSeconds(t *testing.T) {
 }
 
 func TestRefusedRetryReturnsTheErrorAndIsCounted(t *testing.T) {
-	reason := ""
+	synctest.Test(t, refusedRetry)
+}
+
+func refusedRetry(t *testing.T) {
+	reason, start := "", time.Now()
 	r := retrier(t, Config{BudgetFloor: 0.001, BudgetShare: 0.001, OnGiveUp: func(_ context.Context, why string, _ error) { reason = why }})
 	fn, calls := failing(9, errDown)
 	if err := r.Do(t.Context(), time.Time{}, nil, fn); err != errDown || *calls != 1 {
@@ -81,8 +85,8 @@ func TestRefusedRetryReturnsTheErrorAndIsCounted(t *testing.T) {
 	if want := (Snapshot{Calls: 1, Attempts: 1, BudgetRefused: 1}); r.Snapshot() != want {
 		t.Errorf("%+v, want %+v", r.Snapshot(), want)
 	}
-	if reason != "retry budget spent" {
-		t.Errorf("reason %q", reason)
+	if took := time.Since(start); reason != "retry budget spent" || took != 0 {
+		t.Errorf("reason %q after %v, want one at once", reason, took)
 	}
 }
 
@@ -182,6 +186,24 @@ func TestShareIsOfTheCallsOfTheLastTenSeconds(t *testing.T) {
 		after := r.Snapshot()
 		if made, refused := after.Retries-before.Retries, after.BudgetRefused-before.BudgetRefused; made != 0 || refused != 100 || after.BudgetLeft != 0 {
 			t.Errorf("%d retries made and %d refused, %+v, want none made: no call is less than 10s old", made, refused, after)
+		}
+	})
+}
+
+// Retries may be younger than the calls that they were granted for.
+func TestBudgetLeftIsNeverNegative(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := retrier(t, Config{Base: 1, Cap: 1, BudgetFloor: 0.001, BudgetShare: 0.2})
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() {
+				r.Do(t.Context(), time.Time{}, nil, func(context.Context) error { return askingError(5 * time.Second) })
+			})
+		}
+		time.Sleep(10300 * time.Millisecond)
+		all.Wait()
+		if got := r.Snapshot(); got.BudgetLeft != 0 || got.Retries != 20 {
+			t.Errorf("%+v, want 20 retries, and none left", got)
 		}
 	})
 }

@@ -126,24 +126,17 @@ func fullJitter(ceiling time.Duration) time.Duration {
 //
 // The deadline is for all attempts and waits; the zero Time is none but ctx's own.
 // An attempt that it ends must return an ErrDeadline; one that ctx ends, which fn
-// is given, context.Cause(ctx). Do's error then also names the last one before it,
-// if there was one. Where either has come already, fn is not called.
+// is given, ctx.Err(). Do's error then also names the last one before it, if there
+// was one. Where either has come already, fn is not called.
 func (r *Retrier) Do(ctx context.Context, deadline time.Time, stop func() (reason string), fn func(context.Context) error) error {
-	now := time.Now()
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case !deadline.IsZero() && !now.Before(deadline):
-		return ErrDeadline
-	}
-	if end, ok := ctx.Deadline(); ok && (deadline.IsZero() || end.Before(deadline)) {
-		deadline = end
+	if err := over(ctx, deadline); err != nil {
+		return err
 	}
 	if stop == nil {
 		stop = func() string { return "" }
 	}
 	r.calls.Add(1)
-	r.budget.call(now)
+	r.budget.call(time.Now())
 	var last error
 	for n := 0; ; n++ {
 		r.attempts.Add(1)
@@ -151,18 +144,18 @@ func (r *Retrier) Do(ctx context.Context, deadline time.Time, stop func() (reaso
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, ErrDeadline), ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
+		case errors.Is(err, ErrDeadline), ctx.Err() != nil && errors.Is(err, ctx.Err()):
 			return ended(err, last)
 		case ctx.Err() != nil:
 			return err
 		}
 		wait := r.cfg.Jitter(r.ceiling(n))
 		wait += min(retryAfter(err), math.MaxInt64-wait) // must not wrap into the past
-		reason := r.giveUpReason(deadline, n, err, wait, stop)
+		reason := r.giveUpReason(ctx, deadline, n, err, wait, stop)
 		if reason == "" {
-			var left bool
-			if reason, left = r.pause(ctx, wait, stop); left {
-				return ended(context.Cause(ctx), err)
+			var end error
+			if reason, end = r.pause(ctx, deadline, wait, stop); end != nil {
+				return ended(end, err)
 			}
 		}
 		if reason != "" {
@@ -174,40 +167,62 @@ func (r *Retrier) Do(ctx context.Context, deadline time.Time, stop func() (reaso
 	}
 }
 
-// pause waits for the next attempt, which is granted before the wait, so that those
-// who wait cannot spend the same budget, and used after it. It returns a reason against it, which may come
-// up in the wait, or that the caller has left.
-func (r *Retrier) pause(ctx context.Context, wait time.Duration, stop func() string) (reason string, left bool) {
-	const overBudget = "retry budget spent"
-	if !r.budget.grant(time.Now()) {
-		return overBudget, false
-	}
-	if !sleep(ctx, wait) {
-		r.budget.drop()
-		return "", true
-	}
-	if reason := stop(); reason != "" {
-		r.budget.drop()
-		return reason, false
-	}
-	if !r.budget.use(time.Now()) {
-		return overBudget, false
-	}
-	return "", false
-}
-
 // giveUpReason is why attempt n, counted from 0, was the last one; empty if it
 // was not.
-func (r *Retrier) giveUpReason(deadline time.Time, n int, err error, wait time.Duration, stop func() string) string {
+func (r *Retrier) giveUpReason(ctx context.Context, deadline time.Time, n int, err error, wait time.Duration, stop func() string) string {
 	switch {
 	case !r.cfg.Transient(err):
 		return "not transient"
 	case n+1 >= r.cfg.Attempts:
 		return "no attempt left"
-	case !deadline.IsZero() && wait >= time.Until(deadline):
+	case wait >= timeLeft(ctx, deadline):
 		return fmt.Sprintf("a wait of %v would reach the deadline", wait)
 	}
 	return stop()
+}
+
+// timeLeft is until the deadline or ctx's own, the longest time if there is none.
+func timeLeft(ctx context.Context, deadline time.Time) time.Duration {
+	left := time.Duration(math.MaxInt64)
+	if !deadline.IsZero() {
+		left = time.Until(deadline)
+	}
+	if end, ok := ctx.Deadline(); ok {
+		left = min(left, time.Until(end))
+	}
+	return left
+}
+
+// pause waits for the next attempt, which is granted before the wait, so that those
+// who wait cannot spend the same budget, and used after it. It returns a reason
+// against the attempt, which may come up in the wait, or what has ended the call.
+func (r *Retrier) pause(ctx context.Context, deadline time.Time, wait time.Duration, stop func() string) (reason string, end error) {
+	const overBudget = "retry budget spent"
+	if !r.budget.grant(time.Now()) {
+		return overBudget, nil
+	}
+	sleep(ctx, wait)
+	reason = stop()
+	end = over(ctx, deadline)
+	if reason != "" || end != nil {
+		r.budget.drop()
+		return reason, end
+	}
+	if !r.budget.use(time.Now()) {
+		return overBudget, nil
+	}
+	return "", nil
+}
+
+// over is why a call must not go on, if so.
+func over(ctx context.Context, deadline time.Time) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case !deadline.IsZero() && !time.Now().Before(deadline):
+		return ErrDeadline
+	}
+	return nil
 }
 
 // ended is the error of a call that something else than fn's failure has ended.
@@ -227,15 +242,13 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
-// sleep reports whether d passed before ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
+// sleep returns after d, or when ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return ctx.Err() == nil // select may have had the choice
 	case <-ctx.Done():
-		return false
 	}
 }
 

@@ -184,7 +184,7 @@ func TestDeadline(t *testing.T) {
 					defer cancel()
 					calls++
 					// The second attempt takes longer than is left.
-					if !sleep(ctx, tt.attempt*time.Duration(calls*calls)) {
+					if sleep(ctx, tt.attempt*time.Duration(calls*calls)); ctx.Err() != nil {
 						return context.Cause(ctx)
 					}
 					return errDown
@@ -198,6 +198,24 @@ func TestDeadline(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A slow stop, or a late timer, must not let an attempt start after the deadline.
+func TestNoAttemptAfterTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		stop := func() string {
+			if asked++; asked == 2 {
+				time.Sleep(time.Second)
+			}
+			return ""
+		}
+		fn, calls := failing(9, errDown)
+		err := retrier(t, Config{}).Do(t.Context(), time.Now().Add(time.Second), stop, fn)
+		if want := "total deadline exceeded; last error: down"; err == nil || err.Error() != want || *calls != 1 {
+			t.Errorf("Do = %v after %d calls, want %s after 1", err, *calls, want)
+		}
+	})
 }
 
 // Of several errors the last one is named.
@@ -233,7 +251,7 @@ func TestNoAttemptOnceTheCallerHasLeft(t *testing.T) {
 			ctx, cancel = context.WithCancelCause(t.Context())
 			r = retrier(t, Config{Jitter: func(time.Duration) time.Duration { cancel(gone); return 0 }})
 			fn, calls = failing(9, errDown)
-			if err := r.Do(ctx, time.Time{}, nil, fn); !errors.Is(err, gone) || !errors.Is(err, errDown) || *calls != 1 {
+			if err := r.Do(ctx, time.Time{}, nil, fn); !errors.Is(err, context.Canceled) || !errors.Is(err, errDown) || *calls != 1 {
 				t.Fatalf("Do = %v after %d calls, want both errors after 1", err, *calls)
 			}
 			if got := r.Snapshot(); got.BudgetLeft != 500 || got.Retries != 0 {
@@ -246,12 +264,22 @@ func TestNoAttemptOnceTheCallerHasLeft(t *testing.T) {
 // An attempt that fails by itself in the moment in which the caller leaves is what
 // it is.
 func TestRealErrorOfTheLastAttemptStays(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	gaveUp := false
-	r := retrier(t, Config{OnGiveUp: func(context.Context, string, error) { gaveUp = true }})
-	err := r.Do(ctx, time.Time{}, nil, func(context.Context) error { cancel(); return errDown })
-	if err != errDown || gaveUp {
-		t.Errorf("Do = %v, gave up %v, want %v, and that the caller ended it", err, gaveUp, errDown)
+	for last := range 2 {
+		ctx, cancel := context.WithCancel(t.Context())
+		gaveUp := false
+		r := retrier(t, Config{Base: 1, OnGiveUp: func(context.Context, string, error) { gaveUp = true }})
+		calls := 0
+		err := r.Do(ctx, time.Time{}, nil, func(context.Context) error {
+			if calls == last {
+				cancel()
+			}
+			calls++
+			return errDown
+		})
+		if err != errDown || gaveUp || calls != last+1 {
+			t.Errorf("Do = %v after %d calls, gave up %v, want %v, and that the caller ended it", err, calls, gaveUp, errDown)
+		}
+		cancel()
 	}
 }
 

@@ -42,7 +42,7 @@ func TestTimeline(t *testing.T) {
 
 // Whenever they happen, events count for the window and not for a step more.
 func TestNoEventIsForgottenTooEarlyOrTooLate(t *testing.T) {
-	for _, window := range []time.Duration{1, 77 * time.Microsecond, 10 * time.Second} {
+	for _, window := range []time.Duration{1, 77, 77 * time.Microsecond, 10 * time.Second} {
 		c := New(window, start)
 		step := (window + steps - 1) / steps
 		now := start
@@ -102,9 +102,11 @@ func TestLongestWindowDoesNotOverflow(t *testing.T) {
 }
 
 func TestWindowOfZeroNeverForgets(t *testing.T) {
-	c := New(0, start)
-	c.Add(start, 1)
-	if got := c.Sum(start.Add(1000 * time.Hour)); got != 1 {
-		t.Errorf("%d, want 1", got)
+	for _, window := range []time.Duration{0, -1, -time.Hour} {
+		c := New(window, start)
+		c.Add(start, 1)
+		if got := c.Sum(start.Add(1000 * time.Hour)); got != 1 {
+			t.Errorf("window %v: %d, want 1", window, got)
+		}
 	}
 }

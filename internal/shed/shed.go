@@ -87,7 +87,7 @@ func New(cfg Config) (*Shedder, error) {
 }
 
 // Do runs fn under a permit and returns its error. Without running it, it returns
-// ErrBusy, or context.Cause(ctx) if ctx ends while it waits, which frees its place
+// ErrBusy, or ctx.Err() if ctx ends while it waits, which frees its place
 // at once. The permit is given back once, however fn ends: result, error or panic.
 //
 // Urgency counts under Priority only: 0 is the most urgent, as in RFC 9218.
@@ -101,7 +101,7 @@ func (s *Shedder) Do(ctx context.Context, urgency int, fn func() error) error {
 
 func (s *Shedder) acquire(ctx context.Context, urgency int) error {
 	if ctx.Err() != nil {
-		return context.Cause(ctx) // who has left must not take another's place
+		return ctx.Err() // who has left must not take another's place
 	}
 	w, err := s.enter(urgency)
 	if w == nil {
@@ -115,7 +115,7 @@ func (s *Shedder) acquire(ctx context.Context, urgency int) error {
 	case <-timer.C:
 		return s.leave(w, ErrBusy)
 	case <-ctx.Done():
-		return s.leave(w, context.Cause(ctx))
+		return s.leave(w, ctx.Err())
 	}
 }
 

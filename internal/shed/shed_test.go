@@ -125,15 +125,14 @@ func TestWhoLeavesFreesThePlaceAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := shedder(t, Config{Permits: 1, Policy: Wait, Queue: 1, MaxWait: time.Hour})
 		s.Do(t.Context(), 3, func() error {
-			cause := errors.New("hung up")
-			ctx, cancel := context.WithCancelCause(t.Context())
+			ctx, cancel := context.WithCancel(t.Context())
 			left := make(chan error)
 			go func() { left <- s.Do(ctx, 3, func() error { t.Error("ran"); return nil }) }()
 			synctest.Wait()
 			want(t, s, Snapshot{Permits: 1, InUse: 1, Queue: 1, Waiting: 1})
-			cancel(cause)
-			if err := <-left; err != cause {
-				t.Errorf("Do = %v, want %v", err, cause)
+			cancel()
+			if err := <-left; err != context.Canceled {
+				t.Errorf("Do = %v, want %v", err, context.Canceled)
 			}
 			want(t, s, Snapshot{Permits: 1, InUse: 1, Queue: 1}) // no refusal
 			return nil
