@@ -229,6 +229,7 @@ func TestCallsUnderWayLearnThatItOpened(t *testing.T) {
 func TestSnapshotChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := breaker(t, Config{})
+		call(b, nil)
 		call(b, errDown)
 		want := Snapshot{State: Closed, Failures: 1, OpensAfter: 2}
 		if got := b.Snapshot(); got != want {

@@ -3,12 +3,14 @@ package simulator
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 )
 
 const mug = `{"amount":1250,"token":"tok_visa"}`
@@ -85,6 +87,34 @@ func TestLedgerAndRecordsAreBounded(t *testing.T) {
 	if _, replayed, _ := p.once("key-2", Charge{Amount: 3, Token: "t"}); replayed {
 		t.Error("a key that should be forgotten is known")
 	}
+}
+
+// Whatever was forgotten at a reset is not dropped once more later.
+func TestBoundsStartAfreshAfterAReset(t *testing.T) {
+	p := NewPayments()
+	for i := range maxCharges {
+		p.once(fmt.Sprint("key-", i), Charge{Amount: 1, Token: "t"})
+	}
+	p.Reset()
+	p.once("key-0", Charge{Amount: 1, Token: "t"})
+	p.once("new", Charge{Amount: 1, Token: "t"})
+	if _, replayed, _ := p.once("key-0", Charge{Amount: 1, Token: "t"}); !replayed {
+		t.Error("a key of after the reset is not known")
+	}
+}
+
+func TestBrokenBodyChargesNothing(t *testing.T) {
+	p := NewPayments()
+	r := httptest.NewRequest("POST", "/", io.MultiReader(strings.NewReader(mug), iotest.ErrReader(io.ErrUnexpectedEOF)))
+	func() {
+		defer func() {
+			if got := recover(); got != http.ErrAbortHandler {
+				t.Errorf("recovered %v, want an aborted reply", got)
+			}
+		}()
+		p.ServeHTTP(httptest.NewRecorder(), r)
+	}()
+	wantLedger(t, p, "[]")
 }
 
 func FuzzCharge(f *testing.F) {

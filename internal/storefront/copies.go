@@ -5,8 +5,12 @@ import (
 	"time"
 )
 
-// maxCopies bounds a cache; the copy that was made longest ago goes.
-const maxCopies = 1000
+// What bounds a cache. The copy that was made longest ago goes; a larger one is not
+// made.
+const (
+	maxCopies   = 1000
+	maxCopySize = 64 << 10 // bytes
+)
 
 // copies are the last good answers. Its zero value is empty.
 type copies struct {
@@ -22,6 +26,10 @@ type stored struct {
 func (c *copies) put(id string, body []byte, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if len(body) > maxCopySize {
+		delete(c.byID, id) // the old one is not the last good one any more
+		return
+	}
 	if c.byID == nil {
 		c.byID = map[string]stored{}
 	}

@@ -281,9 +281,15 @@ func TestHandlerWithoutAServerSaysWhatIsMissing(t *testing.T) {
 			t.Errorf("/limited with body %v: %d, want 200", body, rec.Code)
 		}
 	}
-	rec := httptest.NewRecorder()
-	h.ServeHTTP(rec, httptest.NewRequest("GET", "/checkout", nil))
-	if rec.Code != 500 || rec.Body.String() != errNoAddress.Error() {
-		t.Errorf("%d %q, want 500 with the reason", rec.Code, rec.Body)
+	for _, path := range []string{"/checkout", "/stock/mug", "/profile/ada", "/charge"} {
+		method := "GET"
+		if path == "/charge" {
+			method = "POST"
+		}
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, httptest.NewRequest(method, path, strings.NewReader(mug)))
+		if rec.Code != 500 || rec.Body.String() != errNoAddress.Error() {
+			t.Errorf("%s: %d %q, want 500 with the reason", path, rec.Code, rec.Body)
+		}
 	}
 }

@@ -35,7 +35,7 @@ func TestProfileFallsBackToTheLastGoodCopy(t *testing.T) {
 	inBubble(t, Config{}, func(w *world) {
 		w.want(w.get("/profile/ada"), ada)
 		w.fault(profiles, simulator.Fault{Script: "F"})
-		for _, at := range []time.Duration{10 * s, 20*s + 999*ms, 30 * s} {
+		for _, at := range []time.Duration{10 * s, 20*s + 600*ms, 30 * s} {
 			time.Sleep(time.Until(w.start.Add(at)))
 			before := w.snapshot(profiles).Retry.Attempts
 			got := w.get("/profile/ada")
@@ -119,6 +119,14 @@ func TestProfileTriesAHangingDependencyTwice(t *testing.T) {
 func TestCopiesAreBounded(t *testing.T) {
 	var c copies
 	start := time.Now()
+	c.put("large", make([]byte, maxCopySize), start)
+	if _, _, ok := c.get("large", start); !ok {
+		t.Error("no copy of the largest size")
+	}
+	c.put("large", make([]byte, maxCopySize+1), start)
+	if _, _, ok := c.get("large", start); ok {
+		t.Error("a copy larger than that, or an outdated one")
+	}
 	for i := range maxCopies + 10 {
 		c.put(fmt.Sprint(i), nil, start.Add(time.Duration(i)))
 		c.put("0", []byte("fresh"), start.Add(time.Duration(i)))

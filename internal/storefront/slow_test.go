@@ -2,6 +2,7 @@ package storefront
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -134,6 +135,21 @@ func TestLongWaitsStillGetTheirAnswer(t *testing.T) {
 				w.Error(got)
 			}
 		}
+	})
+}
+
+// Middleware in front may have a deadline and a cause of its own.
+func TestDeadlineInFrontIsA504(t *testing.T) {
+	inBubble(t, Config{SlowPolicy: shed.Wait, SlowPermits: 1}, func(w *world) {
+		served := w.service.Handler
+		w.service.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			ctx, cancel := context.WithTimeoutCause(r.Context(), time.Second, errors.New("a budget of its own"))
+			defer cancel()
+			served.ServeHTTP(rw, r.WithContext(ctx))
+		})
+		working, waiting := w.begin(w.Context(), "/slow"), w.begin(w.Context(), "/slow")
+		w.want(<-working, "504 context deadline exceeded")
+		w.want(<-waiting, "504 context deadline exceeded")
 	})
 }
 

@@ -30,11 +30,12 @@ func (s *service) stock(w http.ResponseWriter, r *http.Request) error {
 		},
 	})
 	switch {
+	case err == nil:
 	case answered(err, http.StatusNotFound):
 		return errUnknownSKU
 	case r.Context().Err() != nil, errors.Is(err, errNoAddress):
 		return err
-	case err != nil:
+	default:
 		answer.Stock, answer.Note = nil, "check availability"
 		w.Header().Set("Storefront-Fallback", "default")
 	}

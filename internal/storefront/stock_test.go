@@ -2,10 +2,12 @@ package storefront
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,8 +35,10 @@ func TestStockIsWhatInventorySays(t *testing.T) {
 			"/stock/m%75g":                      `200 {"sku":"mug","stock":12}`,
 			"/stock/MUG":                        "404 unknown sku; try mug, tee or cap",
 			"/%73tock/mug":                      `200 {"sku":"mug","stock":12}`,
-			"/stock/mug%2f":                     "404 " + errNotFound.Error(),
-			"/stock/..%2fprofiles%2fada":        "404 " + errNotFound.Error(),
+			"/stock/mug%2f":                     "404 unknown sku; try mug, tee or cap",
+			"/stock/..%2fprofiles%2fada":        "404 unknown sku; try mug, tee or cap",
+			"/stock%2fmug":                      "404 " + errNotFound.Error(),
+			"/stock%2Fmug":                      "404 " + errNotFound.Error(),
 			"/stock/m%0aug":                     "404 unknown sku; try mug, tee or cap",
 			"/stock/%ff":                        "404 unknown sku; try mug, tee or cap",
 			"/upstream/inventory/stock/m%75g":   "200 12",
@@ -168,6 +172,40 @@ func TestHangUpsAreA499OnEveryRoute(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Middleware in front may end the context just after a good answer has come.
+func TestGoodStockGoesOutThoughTheContextHasEnded(t *testing.T) {
+	var end atomic.Value // of func(), which ends the context of the request
+	log := slog.New(hook{quiet.Handler(), func() { end.Load().(func())() }})
+	inBubble(t, Config{Log: log}, func(w *world) {
+		served := w.service.Handler
+		w.service.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/stock/mug" {
+				ctx, cancel := context.WithTimeout(r.Context(), time.Second)
+				defer cancel()
+				end.Store(func() { time.Sleep(time.Second) })
+				r = r.WithContext(ctx)
+			}
+			served.ServeHTTP(rw, r)
+		})
+		w.want(w.get("/stock/mug"), `200 {"sku":"mug","stock":12}`)
+	})
+}
+
+// hook calls a function for each attempt that is logged.
+type hook struct {
+	slog.Handler
+	attempt func()
+}
+
+func (hook) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h hook) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == "attempt" {
+		h.attempt()
+	}
+	return nil
 }
 
 func TestLongNamesAreUnknownWithoutACall(t *testing.T) {

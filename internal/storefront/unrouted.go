@@ -25,13 +25,22 @@ func methodNotAllowed(w http.ResponseWriter, r *http.Request) error {
 	return errMethod
 }
 
-// decodePath routes by the decoded path: chi would take /%73low for another route
-// than /slow, which it is not (RFC 3986, §6.2.2.2).
+// decodePath has chi route by the path as routePath has it.
 func decodePath(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		chi.RouteContext(r.Context()).RoutePath = r.URL.Path
+		chi.RouteContext(r.Context()).RoutePath = routePath(r)
 		next.ServeHTTP(w, r)
 	})
+}
+
+// routePath is the decoded path: to chi, /%73low is another route than /slow, which
+// it is not (RFC 3986, §6.2.2.2). An encoded slash is no slash, and stays encoded
+// with all the rest.
+func routePath(r *http.Request) string {
+	if strings.Contains(strings.ToLower(r.URL.RawPath), "%2f") {
+		return r.URL.RawPath
+	}
+	return r.URL.Path
 }
 
 // routeFor is the pattern of the route that r would take with this method, empty
@@ -40,5 +49,5 @@ func routeFor(r *http.Request, method string) string {
 	if method == http.MethodHead {
 		method = http.MethodGet // middleware.GetHead
 	}
-	return chi.RouteContext(r.Context()).Routes.Find(chi.NewRouteContext(), method, r.URL.Path)
+	return chi.RouteContext(r.Context()).Routes.Find(chi.NewRouteContext(), method, routePath(r))
 }
