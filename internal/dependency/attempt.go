@@ -68,9 +68,9 @@ func (c *Client) noAnswer(ctx context.Context, err error) error {
 	switch context.Cause(ctx) {
 	case nil:
 		return &Error{Outcome: Connection, Err: err}
-	case byTimeout:
+	case errByTimeout:
 		return &Error{Outcome: Timeout, Err: c.errTimeout}
-	case byDeadline:
+	case errByDeadline:
 		return c.errDeadline
 	default:
 		return ctx.Err() // the caller went away, whatever the cause it gives

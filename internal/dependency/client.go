@@ -111,15 +111,15 @@ func (c *Client) Do(caller context.Context, req Request) (body []byte, err error
 
 // What can end an attempt's context, besides the caller. A caller may be ended by
 // any error, even by one of another call here, so these are never returned.
-var byTimeout, byDeadline = errors.New("by timeout"), errors.New("by deadline")
+var errByTimeout, errByDeadline = errors.New("by timeout"), errors.New("by deadline")
 
 // withTimeout gives an attempt the smaller of its own timeout and what is left of
 // the call's time.
 func (c *Client) withTimeout(ctx context.Context, deadline time.Time) (context.Context, context.CancelFunc) {
 	if end := time.Now().Add(c.policy.Timeout); end.Before(deadline) {
-		return context.WithDeadlineCause(ctx, end, byTimeout)
+		return context.WithDeadlineCause(ctx, end, errByTimeout)
 	}
-	return context.WithDeadlineCause(ctx, deadline, byDeadline)
+	return context.WithDeadlineCause(ctx, deadline, errByDeadline)
 }
 
 // Snapshot is a client's layers at one moment. Taking it changes nothing.
