@@ -120,6 +120,26 @@ func TestSnapshotOfARatioGrowsOld(t *testing.T) {
 	})
 }
 
+func TestFailuresAndCallsAreForgottenTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, err := New(Config{FailureRatio: 0.5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond)
+		for range 15 {
+			results(b, "F")
+			time.Sleep(70 * time.Millisecond)
+		}
+		for range 1200 {
+			time.Sleep(10 * time.Millisecond)
+			if got := b.Snapshot(); got.Failures != got.Calls {
+				t.Fatalf("%+v, want as many failures as calls", got)
+			}
+		}
+	})
+}
+
 func TestSnapshotCountsNothingUnlessClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, err := New(Config{FailureRatio: 1, MinCalls: 1, Probes: 2})

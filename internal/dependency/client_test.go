@@ -163,6 +163,22 @@ func TestCauseThatIsAnAnswerIsNotThisCalls(t *testing.T) {
 	}
 }
 
+// Whatever asks for an effect may have had it.
+func TestUnknownOutcomeOfEachMethod(t *testing.T) {
+	for method, want := range map[string]bool{"": false, "GET": false, "PUT": true, "PATCH": true, "DELETE": true, "POST": true} {
+		server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+		c, err := New(Config{Policy: Policy{Timeout: time.Hour, Deadline: time.Hour, Retry: retry.Config{Attempts: 1}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Do(t.Context(), Request{Method: method, URL: server.URL})
+		if !errors.Is(err, ErrFailed) || errors.Is(err, ErrOutcomeUnknown) != want {
+			t.Errorf("%q: %v, unknown outcome %v, want %v", method, err, !want, want)
+		}
+		server.Close()
+	}
+}
+
 func TestLongestTimesDoNotOverflow(t *testing.T) {
 	c, err := New(Config{
 		Policy: Policy{Timeout: math.MaxInt64, Deadline: math.MaxInt64, Retry: retry.Config{Attempts: 1}},

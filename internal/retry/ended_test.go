@@ -161,17 +161,18 @@ func TestRealErrorOfTheLastAttemptStays(t *testing.T) {
 	}
 }
 
-// A caller that will be gone by then counts as well.
-func TestDeadlineOfTheContextEndsTheRetriesToo(t *testing.T) {
+// A caller that will be gone by then ends the retries too.
+func TestTheEarlierOfTwoDeadlinesCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		const wait = 100 * time.Millisecond
 		for _, tt := range []struct {
-			left  time.Duration
-			calls int
-		}{{100 * time.Millisecond, 1}, {100*time.Millisecond + 1, 2}} {
-			ctx, cancel := context.WithTimeout(t.Context(), tt.left)
+			ctx, deadline time.Duration
+			calls         int
+		}{{wait, time.Hour, 1}, {wait + 1, time.Hour, 2}, {time.Hour, wait, 1}, {time.Hour, wait + 1, 2}} {
+			ctx, cancel := context.WithTimeout(t.Context(), tt.ctx)
 			defer cancel()
 			fn, calls := failing(9, errDown)
-			if err := retrier(t, Config{}).Do(ctx, time.Now().Add(time.Hour), nil, fn); err != errDown || *calls != tt.calls {
+			if err := retrier(t, Config{}).Do(ctx, time.Now().Add(tt.deadline), nil, fn); err != errDown || *calls != tt.calls {
 				t.Errorf("Do = %v after %d calls, want %v after %d", err, *calls, errDown, tt.calls)
 			}
 		}

@@ -96,9 +96,9 @@ func TestBoundsStartAfreshAfterAReset(t *testing.T) {
 		p.once(fmt.Sprint("key-", i), Charge{Amount: 1, Token: "t"})
 	}
 	p.Reset()
-	p.once("key-0", Charge{Amount: 1, Token: "t"})
+	p.once("key-1", Charge{Amount: 1, Token: "t"})
 	p.once("new", Charge{Amount: 1, Token: "t"})
-	if _, replayed, _ := p.once("key-0", Charge{Amount: 1, Token: "t"}); !replayed {
+	if _, replayed, _ := p.once("key-1", Charge{Amount: 1, Token: "t"}); !replayed {
 		t.Error("a key of after the reset is not known")
 	}
 }

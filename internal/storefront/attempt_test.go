@@ -5,7 +5,9 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -134,6 +136,28 @@ func TestUsableResponsesPass(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What is too long to be read is not left open either.
+func TestTooLongAnAnswerClosesItsConnection(t *testing.T) {
+	inBubble(t, Config{FlakyURL: dependencyURL}, func(w *world) {
+		var answering atomic.Int64
+		w.serveDependency(func(rw http.ResponseWriter, _ *http.Request) {
+			answering.Add(1)
+			defer answering.Add(-1)
+			chunk := make([]byte, 64<<10)
+			for {
+				if _, err := rw.Write(chunk); err != nil {
+					return
+				}
+			}
+		})
+		w.want(w.get("/checkout"), "502 payment failed: the response is longer than 8388608 bytes")
+		synctest.Wait()
+		if got := answering.Load(); got != 0 {
+			w.Errorf("%d answers are still being sent", got)
+		}
+	})
 }
 
 // What is left of a refusal's body is read to reuse the connection, but not

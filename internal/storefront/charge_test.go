@@ -254,6 +254,7 @@ func TestBadChargesAreRefusedByName(t *testing.T) {
 			{with("1", `""`), "", token},
 			{with("1", `"a b"`), "", token},
 			{with("1", `"ä"`), "", token},
+			{with("1", `"t\u007f"`), "", token},
 			{with("1", `7`), "", token},
 			{with("1", `null`), "", token},
 			{with("1", `"`+strings.Repeat("t", 256)+`"`), "", token},

@@ -84,6 +84,11 @@ func TestOtherMethodsGet405AndUnknownPaths404(t *testing.T) {
 		}
 		w.want(w.send(w.Context(), "POST", "/%73low"), "405 method not allowed")
 		w.want(w.get("/%73low"), "200 done")
+		encoded := w.send(w.Context(), "POST", "/stock/a%2fb")
+		w.want(encoded, "405 method not allowed")
+		if allow := encoded.header.Get("Allow"); allow != "GET, HEAD" {
+			w.Errorf("an encoded slash: Allow %q", allow)
+		}
 		conn := w.dial()
 		go io.WriteString(conn, "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n")
 		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
