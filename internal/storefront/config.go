@@ -78,7 +78,7 @@ func (c *Config) settings() []setting {
 	integer, number, duration := (*flag.FlagSet).IntVar, (*flag.FlagSet).Float64Var, (*flag.FlagSet).DurationVar
 	return []setting{
 		address("flaky-url", &c.FlakyURL, "`url` that /checkout calls, instead of this service's /flaky"),
-		within(duration, "checkout-deadline", &c.Flaky.Deadline, flaky.Deadline, time.Millisecond, long, "total time for a checkout: attempts and waits"),
+		within(duration, "checkout-deadline", &c.Flaky.Deadline, flaky.Deadline, time.Millisecond, long, "total time for a checkout once it has its permit: attempts and the waits between them"),
 		within(duration, "attempt-timeout", &c.Flaky.Timeout, flaky.Timeout, time.Millisecond, long, "time for one attempt"),
 		within(integer, "retry-attempts", &c.Flaky.Retry.Attempts, flaky.Retry.Attempts, 1, 100, "attempts per call, the first one included"),
 		within(duration, "retry-base", &c.Flaky.Retry.Base, flaky.Retry.Base, time.Microsecond, long, "ceiling of the first wait, doubled for each further one"),
