@@ -1,6 +1,7 @@
 package storefront
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -9,6 +10,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"example.com/storefront/internal/breaker"
+	"example.com/storefront/internal/simulator"
 )
 
 func TestCheckoutRetriesUntilFlakySucceeds(t *testing.T) {
@@ -181,6 +185,46 @@ func TestCrowdAfterTheCooldownGetsOneProbe(t *testing.T) {
 		if fmt.Sprint(got) != fmt.Sprint(want) || d.requests.Load() != 4 {
 			w.Errorf("%v with %d requests, want %v with 4", got, d.requests.Load(), want)
 		}
+	})
+}
+
+// A dependency that keeps hanging makes the state alternate, as each probe takes its
+// time. Whoever watches must ask for the worst of a while: "open for two minutes on
+// end" never happens.
+func TestAHangingDependencyMakesTheStateAlternate(t *testing.T) {
+	inBubble(t, Config{}, func(w *world) {
+		w.fault(flaky, simulator.Fault{Script: "H"})
+		ctx, leave := context.WithCancel(w.Context())
+		defer leave()
+		var callers sync.WaitGroup
+		callers.Go(func() {
+			for ctx.Err() == nil {
+				callers.Go(func() { w.send(ctx, "GET", "/checkout") })
+				time.Sleep(501 * time.Millisecond)
+			}
+		})
+		time.Sleep(time.Minute)
+		longestOpen, open, lastOpen := 0, 0, 0
+		seen := map[breaker.State]int{}
+		for second := range 600 {
+			time.Sleep(time.Second)
+			state := w.snapshot(flaky).Breaker.State
+			seen[state]++
+			if open++; state != breaker.Open {
+				open = 0
+			} else {
+				lastOpen = second
+			}
+			longestOpen = max(longestOpen, open)
+			if second-lastOpen >= 60 {
+				w.Fatalf("not open for a minute, at %d s", second)
+			}
+		}
+		if seen[breaker.Closed] > 0 || seen[breaker.HalfOpen] == 0 || longestOpen > 15 {
+			w.Errorf("states %v, at most %d s open on end, want open and half-open in turn", seen, longestOpen)
+		}
+		leave()
+		callers.Wait()
 	})
 }
 
