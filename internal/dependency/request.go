@@ -16,9 +16,9 @@ type Request struct {
 	Method string
 	URL    string
 	Body   []byte // JSON; empty sends none
-	// IdempotencyKey is a name by which the dependency knows a repetition for
-	// one, in visible ASCII; it goes out as Idempotency-Key, quoted. With it
-	// every method may be repeated (draft-ietf-httpapi-idempotency-key-header).
+	// IdempotencyKey is a name by which the dependency recognises a repeat, in
+	// visible ASCII; it goes out as Idempotency-Key, quoted. With it every
+	// method may be repeated (draft-ietf-httpapi-idempotency-key-header).
 	IdempotencyKey string
 	// Decode takes the body of an answer. Its error says why that is no use,
 	// and makes the attempt Undecodable. nil takes any JSON.

@@ -19,8 +19,7 @@ var (
 )
 
 // charge charges a card. With an Idempotency-Key a failed attempt is repeated, as
-// payments knows the repetition for one; without, it never is: it might charge
-// twice.
+// payments recognises the repeat; without, it never is: it might charge twice.
 func (s *service) charge(w http.ResponseWriter, r *http.Request) error {
 	key, err := simulator.ParseIdempotencyKey(r.Header)
 	if err != nil {
