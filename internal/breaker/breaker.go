@@ -7,6 +7,7 @@
 package breaker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,21 +115,13 @@ func New(cfg Config) (*Breaker, error) {
 	case cfg.Probes < 0 || cfg.Probes > math.MaxInt32:
 		return nil, fmt.Errorf("breaker: Probes is %d, must be 0 to %d", cfg.Probes, math.MaxInt32)
 	}
-	if cfg.Failures == 0 {
-		cfg.Failures = 5
-	}
-	if cfg.MinCalls == 0 {
-		cfg.MinCalls = 20
-	}
+	cfg.Failures = cmp.Or(cfg.Failures, 5)
+	cfg.MinCalls = cmp.Or(cfg.MinCalls, 20)
 	if cfg.FailureRatio > 0 && cfg.Window == 0 {
 		cfg.Window = 10 * time.Second
 	}
-	if cfg.Cooldown == 0 {
-		cfg.Cooldown = 30 * time.Second
-	}
-	if cfg.Probes == 0 {
-		cfg.Probes = 2
-	}
+	cfg.Cooldown = cmp.Or(cfg.Cooldown, 30*time.Second)
+	cfg.Probes = cmp.Or(cfg.Probes, 2)
 	if cfg.Healthy == nil {
 		cfg.Healthy = func(error) bool { return false }
 	}
@@ -262,8 +255,8 @@ type Snapshot struct {
 	Failures int
 	// OpensAfter is how many in a row open it; 0 where a ratio rules.
 	OpensAfter int
-	// Calls is how many ended within the window, and MinCalls and FailureRatio
-	// are the thresholds; all 0 where no ratio rules.
+	// Calls is how many ended within the window, 0 unless closed; MinCalls and
+	// FailureRatio are the thresholds. All 0 where no ratio rules.
 	Calls, MinCalls int
 	FailureRatio    float64
 }

@@ -6,6 +6,7 @@
 package bulkhead
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,9 +47,7 @@ func New(cfg Config) (*Bulkhead, error) {
 	case cfg.MaxWait < 0:
 		return nil, fmt.Errorf("bulkhead: MaxWait is %v, must not be negative", cfg.MaxWait)
 	}
-	if cfg.Permits == 0 {
-		cfg.Permits = 20
-	}
+	cfg.Permits = cmp.Or(cfg.Permits, 20)
 	return &Bulkhead{cfg: cfg, sem: semaphore.NewWeighted(int64(cfg.Permits))}, nil
 }
 

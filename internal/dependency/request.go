@@ -14,7 +14,7 @@ type Request struct {
 	// Method is GET if empty. An answer without a body is Undecodable, so HEAD
 	// and the status 204 are no use here.
 	Method string
-	URL    string
+	URL    string // http or https
 	Body   []byte // JSON; empty sends none
 	// IdempotencyKey is a name by which the dependency recognises a repeat, in
 	// visible ASCII; it goes out as Idempotency-Key, quoted. With it every

@@ -8,6 +8,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -57,15 +58,9 @@ func New(cfg Config) (*Limiter, error) {
 	case cfg.MaxKeys < 0:
 		return nil, fmt.Errorf("ratelimit: MaxKeys is %d, must not be negative", cfg.MaxKeys)
 	}
-	if cfg.Burst == 0 {
-		cfg.Burst = 3
-	}
-	if cfg.Rate == 0 {
-		cfg.Rate = 1
-	}
-	if cfg.MaxKeys == 0 {
-		cfg.MaxKeys = 100_000
-	}
+	cfg.Burst = cmp.Or(cfg.Burst, 3)
+	cfg.Rate = cmp.Or(cfg.Rate, 1)
+	cfg.MaxKeys = cmp.Or(cfg.MaxKeys, 100_000)
 	// The millisecond is for the rounding of x/time/rate's floating point.
 	l := &Limiter{cfg: cfg, refill: seconds(float64(cfg.Burst)/cfg.Rate) + time.Millisecond}
 	l.current = map[string]*rate.Limiter{}

@@ -114,28 +114,18 @@ func TestDeadlineNamesTheLastError(t *testing.T) {
 	})
 }
 
-// Whether the caller leaves during a wait or in the instant of its end.
+// The caller leaves and the wait ends in the same instant.
 func TestNoAttemptOnceTheCallerHasLeft(t *testing.T) {
-	for range 100 {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithCancelCause(t.Context())
-			gone := errors.New("gone")
-			fn, calls := failing(9, errDown)
-			time.AfterFunc(100*time.Millisecond, func() { cancel(gone) })
-			r := retrier(t, Config{})
-			if err := r.Do(ctx, time.Time{}, nil, fn); *calls != 1 && ctx.Err() == nil {
-				t.Fatalf("Do = %v after %d calls", err, *calls)
-			}
-			ctx, cancel = context.WithCancelCause(t.Context())
-			r = retrier(t, Config{Jitter: func(time.Duration) time.Duration { cancel(gone); return 0 }})
-			fn, calls = failing(9, errDown)
-			if err := r.Do(ctx, time.Time{}, nil, fn); !errors.Is(err, context.Canceled) || !errors.Is(err, errDown) || *calls != 1 {
-				t.Fatalf("Do = %v after %d calls, want both errors after 1", err, *calls)
-			}
-			if got := r.Snapshot(); got.BudgetLeft != 500 || got.Retries != 0 {
-				t.Fatalf("%+v, want nothing spent", got)
-			}
-		})
+	for range 100 { // as select draws
+		ctx, cancel := context.WithCancel(t.Context())
+		r := retrier(t, Config{Jitter: func(time.Duration) time.Duration { cancel(); return 0 }})
+		fn, calls := failing(9, errDown)
+		if err := r.Do(ctx, time.Time{}, nil, fn); !errors.Is(err, context.Canceled) || !errors.Is(err, errDown) || *calls != 1 {
+			t.Fatalf("Do = %v after %d calls, want both errors after 1", err, *calls)
+		}
+		if got := r.Snapshot(); got.BudgetLeft != 500 || got.Retries != 0 {
+			t.Fatalf("%+v, want nothing spent", got)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@
 package retry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,21 +67,11 @@ func New(cfg Config) (*Retrier, error) {
 	case !(cfg.BudgetFloor >= 0 && cfg.BudgetFloor <= maxBudget):
 		return nil, fmt.Errorf("retry: BudgetFloor is %v, must be 0 to %v retries a second", cfg.BudgetFloor, maxBudget)
 	}
-	if cfg.Attempts == 0 {
-		cfg.Attempts = 4
-	}
-	if cfg.Base == 0 {
-		cfg.Base = 100 * time.Millisecond
-	}
-	if cfg.Cap == 0 {
-		cfg.Cap = 2 * time.Second
-	}
-	if cfg.BudgetShare == 0 {
-		cfg.BudgetShare = 0.2
-	}
-	if cfg.BudgetFloor == 0 {
-		cfg.BudgetFloor = 50
-	}
+	cfg.Attempts = cmp.Or(cfg.Attempts, 4)
+	cfg.Base = cmp.Or(cfg.Base, 100*time.Millisecond)
+	cfg.Cap = cmp.Or(cfg.Cap, 2*time.Second)
+	cfg.BudgetShare = cmp.Or(cfg.BudgetShare, 0.2)
+	cfg.BudgetFloor = cmp.Or(cfg.BudgetFloor, 50)
 	if cfg.Transient == nil {
 		cfg.Transient = func(error) bool { return true }
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/dunglas/httpsfv"
+
+	"example.com/storefront/internal/ascii"
 )
 
 // Charge is what a payment service is asked to do.
@@ -56,7 +58,7 @@ func ParseCharge(body []byte) (Charge, error) {
 	switch {
 	case c.Amount < 1 || c.Amount > 99_999_999:
 		return c, errors.New(rules["amount"])
-	case !visibleASCII(c.Token, 255):
+	case !ascii.Visible(c.Token, 255):
 		return c, errors.New(rules["token"])
 	}
 	return c, nil
@@ -87,20 +89,10 @@ func ParseIdempotencyKey(h http.Header) (string, error) {
 		}
 		key = text
 	}
-	if !visibleASCII(key, 255) {
+	if !ascii.Visible(key, 255) {
 		return "", errors.New("Idempotency-Key: must be 1 to 255 visible ASCII characters")
 	}
 	return key, nil
-}
-
-// visibleASCII says whether s has 1 to most visible ASCII characters and no others.
-func visibleASCII(s string, most int) bool {
-	for _, c := range []byte(s) {
-		if c < '!' || c > '~' {
-			return false
-		}
-	}
-	return len(s) >= 1 && len(s) <= most
 }
 
 // quoted is a name as it can stand in an error: one line, and not all of a long one.

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"testing/iotest"
+
+	"example.com/storefront/internal/ascii"
 )
 
 const mug = `{"amount":1250,"token":"tok_visa"}`
@@ -132,7 +134,7 @@ func FuzzCharge(f *testing.F) {
 			}
 			return
 		}
-		if c.Amount < 1 || c.Amount > 99_999_999 || !visibleASCII(c.Token, 255) {
+		if c.Amount < 1 || c.Amount > 99_999_999 || !ascii.Visible(c.Token, 255) {
 			t.Errorf("%q: accepted %+v", body, c)
 		}
 		again, err := json.Marshal(c)
@@ -152,12 +154,12 @@ func FuzzIdempotencyKey(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value string) {
 		key, err := ParseIdempotencyKey(http.Header{"Idempotency-Key": {value}})
 		if err != nil {
-			if visibleASCII(value, 255) && value[0] != '"' {
+			if ascii.Visible(value, 255) && value[0] != '"' {
 				t.Errorf("%q: refused: %v", value, err)
 			}
 			return
 		}
-		if !visibleASCII(key, 255) {
+		if !ascii.Visible(key, 255) {
 			t.Errorf("%q: accepted %q", value, key)
 		}
 		// As the storefront passes it on.

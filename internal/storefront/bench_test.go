@@ -158,18 +158,18 @@ func BenchmarkRefusal(b *testing.B) {
 		runtime.Gosched()
 	}
 
-	ask := func(name string, ask func(string) int, path string, want int) way {
+	asking := func(name string, service func(path string) int, path string, want int) way {
 		return way{name, func() error {
-			if got := ask(path); got != want {
+			if got := service(path); got != want {
 				return fmt.Errorf("%d, want %d", got, want)
 			}
 			return nil
 		}}
 	}
 	inTurn(b,
-		ask("served", served, "/checkout", 200),
-		ask("open", open, "/checkout", 503),
-		ask("full", full, "/checkout", 503),
-		ask("shed", full, "/slow", 503),
+		asking("served", served, "/checkout", 200),
+		asking("open", open, "/checkout", 503),
+		asking("full", full, "/checkout", 503),
+		asking("shed", full, "/slow", 503),
 	)
 }

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"example.com/storefront/internal/ascii"
 	"example.com/storefront/internal/ratelimit"
 )
 
@@ -67,19 +68,13 @@ func apiKey(r *http.Request) (string, error) {
 	if len(values) == 0 {
 		return "", nil
 	}
-	key := values[0]
 	if len(values) > 1 {
 		return "", badRequest("X-API-Key: sent more than once")
 	}
-	if len(key) < 1 || len(key) > 128 {
-		return "", badRequest("X-API-Key: must be 1 to 128 characters long")
+	if !ascii.Visible(values[0], 128) {
+		return "", badRequest("X-API-Key: must be 1 to 128 visible ASCII characters")
 	}
-	for _, c := range []byte(key) {
-		if c < '!' || c > '~' {
-			return "", badRequest("X-API-Key: must be visible ASCII characters only")
-		}
-	}
-	return key, nil
+	return values[0], nil
 }
 
 // remoteIP is the address of the other end of the connection, not one that a
