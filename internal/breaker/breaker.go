@@ -78,7 +78,8 @@ type Transition struct {
 	At       time.Time
 }
 
-// Breaker guards one dependency. It is safe for concurrent use.
+// Breaker guards one dependency. It is safe for concurrent use. A nil one lets every
+// call pass, and learns nothing from it.
 type Breaker struct {
 	cfg      Config
 	gb       *gobreaker.CircuitBreaker[struct{}]
@@ -92,6 +93,7 @@ type Breaker struct {
 	transitions uint64       // guarded by mu
 	pending     []Transition // guarded by mu; OnTransition has not seen them
 	notifying   bool         // guarded by mu; somebody is calling OnTransition
+	replaced    bool         // guarded by mu; another is in its place
 }
 
 // New returns a closed Breaker, or an error that names the field it cannot work
@@ -136,6 +138,10 @@ func New(cfg Config) (*Breaker, error) {
 		// Not 0, which means a minute to gobreaker, and the longest must not overflow.
 		cfg.Cooldown = max(1, time.Duration(min(float64(cfg.Cooldown)*factor, math.MaxInt64/2)))
 	}
+	return start(cfg), nil
+}
+
+func start(cfg Config) *Breaker {
 	b := &Breaker{cfg: cfg, state: Closed, rule: newRule(cfg)}
 	b.gb = gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
 		MaxRequests:   uint32(cfg.Probes),
@@ -145,7 +151,22 @@ func New(cfg Config) (*Breaker, error) {
 		IsExcluded:    func(err error) bool { return err != nil && cfg.Neutral(err) },
 		OnStateChange: b.changed,
 	})
-	return b, nil
+	return b
+}
+
+// Renew returns a closed Breaker with the settings of b, the jitter drawn for it
+// included, to take its place. Calls under way end with b, which tells OnTransition
+// about its own closing, and nothing after that.
+func (b *Breaker) Renew() *Breaker {
+	next := start(b.cfg)
+	b.mu.Lock()
+	if b.state != Closed {
+		b.pending = append(b.pending, Transition{From: b.state, To: Closed, At: time.Now()})
+	}
+	b.state, b.replaced = Closed, true
+	b.mu.Unlock()
+	b.notify()
+	return next
 }
 
 // Do runs fn and returns its error, or an *OpenError without running it.
@@ -157,6 +178,9 @@ func New(cfg Config) (*Breaker, error) {
 // A panic in fn counts as a failure and propagates. A result that arrives after
 // a change of state does not count.
 func (b *Breaker) Do(fn func(opened func() bool) error) error {
+	if b == nil {
+		return fn(func() bool { return false })
+	}
 	// Read before admission: should it open in between, the call stops early
 	// rather than going on against an open breaker.
 	opens := b.opens.Load()
@@ -202,10 +226,12 @@ func (b *Breaker) changed(_ string, from, to gobreaker.State) {
 	now := time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.state = states[to]
+	if !b.replaced {
+		b.state = states[to]
+		b.pending = append(b.pending, Transition{From: states[from], To: states[to], At: now})
+	}
 	b.rule.clear()
 	b.transitions++
-	b.pending = append(b.pending, Transition{From: states[from], To: states[to], At: now})
 	if to == gobreaker.StateOpen {
 		b.opens.Add(1)
 		// One error serves every refusal until the probe, so refusing
@@ -239,46 +265,4 @@ func (b *Breaker) notify() {
 			b.cfg.OnTransition(next)
 		}()
 	}
-}
-
-// Snapshot is a breaker at one moment. Taking it changes nothing, unlike
-// gobreaker's State, which moves an open breaker to half-open.
-type Snapshot struct {
-	State       State
-	ProbeDue    bool          // open, the cool-down is over, nobody has called yet
-	RetryAfter  time.Duration // left of the cool-down; 0 unless open
-	Transitions uint64        // changes of state since the start
-	Rejected    uint64        // calls refused since the start
-
-	// What could open it, 0 unless closed: failures in a row, or within the
-	// window where a ratio rules.
-	Failures int
-	// OpensAfter is how many in a row open it; 0 where a ratio rules.
-	OpensAfter int
-	// Calls is how many ended within the window, 0 unless closed; MinCalls and
-	// FailureRatio are the thresholds. All 0 where no ratio rules.
-	Calls, MinCalls int
-	FailureRatio    float64
-}
-
-// Snapshot reports the state and what it takes to leave it.
-func (b *Breaker) Snapshot() Snapshot {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	now := time.Now()
-	s := Snapshot{State: b.state, Transitions: b.transitions, Rejected: b.rejected.Load()}
-	if b.state == Open {
-		s.RetryAfter = b.refusal.RetryAfter()
-		s.ProbeDue = now.After(b.refusal.until) // strictly, as gobreaker does
-	}
-	if b.state == Closed {
-		s.Failures = b.rule.failures.Sum(now)
-		s.Calls = b.rule.finished.Sum(now)
-	}
-	if b.rule.ratio > 0 {
-		s.MinCalls, s.FailureRatio = b.rule.minCalls, b.rule.ratio
-	} else {
-		s.OpensAfter = b.rule.opensAfter
-	}
-	return s
 }

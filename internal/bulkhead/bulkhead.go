@@ -29,7 +29,7 @@ type Config struct {
 	MaxWait time.Duration
 }
 
-// Bulkhead holds the permits. It is safe for concurrent use.
+// Bulkhead holds the permits. It is safe for concurrent use. A nil one has no bound.
 type Bulkhead struct {
 	cfg      Config
 	sem      *semaphore.Weighted
@@ -55,6 +55,9 @@ func New(cfg Config) (*Bulkhead, error) {
 // ErrFull, or ctx.Err() if ctx ends before there is a permit. The permit is given back
 // once, however fn ends: result, error or panic.
 func (b *Bulkhead) Do(ctx context.Context, fn func() error) error {
+	if b == nil {
+		return fn()
+	}
 	if err := b.acquire(ctx); err != nil {
 		return err
 	}
@@ -86,12 +89,15 @@ func (b *Bulkhead) acquire(ctx context.Context) error {
 	return ErrFull
 }
 
+// Reset forgets the calls refused. Those under way keep their permits.
+func (b *Bulkhead) Reset() { b.rejected.Store(0) }
+
 // Snapshot is a bulkhead at one moment. Taking it changes nothing.
 type Snapshot struct {
-	Permits  int    // how many calls may run at once
-	InUse    int    // how many do
-	Waiting  int    // how many wait for a permit
-	Rejected uint64 // calls refused since the start
+	Permits  int    `json:"permits"`  // how many calls may run at once
+	InUse    int    `json:"in_use"`   // how many do
+	Waiting  int    `json:"waiting"`  // how many wait for a permit
+	Rejected uint64 `json:"rejected"` // calls refused since the start or Reset
 }
 
 // Snapshot reports the permits and the refusals.

@@ -225,3 +225,32 @@ func TestNewNamesTheFieldItCannotWorkWith(t *testing.T) {
 		}
 	}
 }
+
+func TestResetForgetsRefusalsAndKeepsPermits(t *testing.T) {
+	b, err := New(Config{Permits: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Do(t.Context(), func() error {
+		b.Do(t.Context(), func() error { return nil })
+		b.Reset()
+		if got, want := b.Snapshot(), (Snapshot{Permits: 1, InUse: 1}); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+		if err := b.Do(t.Context(), func() error { return nil }); err != ErrFull {
+			t.Errorf("beside a call under way: %v, want %v", err, ErrFull)
+		}
+		return nil
+	})
+}
+
+func TestNilHasNoBound(t *testing.T) {
+	var none *Bulkhead
+	errDown := errors.New("down")
+	err := none.Do(t.Context(), func() error {
+		return none.Do(t.Context(), func() error { return errDown })
+	})
+	if err != errDown {
+		t.Errorf("%v, want %v", err, errDown)
+	}
+}

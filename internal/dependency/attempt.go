@@ -22,6 +22,7 @@ const (
 // Attempt is one request on the wire that has ended.
 type Attempt struct {
 	Outcome Outcome
+	Status  int   // of the answer; 0 if none came
 	Err     error // nil for OK
 	Took    time.Duration
 }
@@ -33,13 +34,15 @@ func (c *Client) attempt(ctx context.Context, r Request, unknown *bool) (body []
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errRequest, err)
 	}
-	start := time.Now()
+	start, status := time.Now(), 0
 	defer func() {
 		// Only an error's status is a refusal.
 		if err != nil && statusOf(err) < 400 && mayHaveEffect(req) {
 			*unknown = true
 		}
-		c.onAttempt(ctx, Attempt{Outcome: outcomeOf(err), Err: err, Took: time.Since(start)})
+		a := Attempt{Outcome: OutcomeOf(err), Status: status, Err: err, Took: time.Since(start)}
+		r.Trace.attempted(a)
+		c.onAttempt(ctx, a)
 	}()
 
 	resp, err := c.transport.RoundTrip(req) // http.Client would look into redirects
@@ -47,6 +50,7 @@ func (c *Client) attempt(ctx context.Context, r Request, unknown *bool) (body []
 		return nil, c.noAnswer(ctx, err)
 	}
 	defer resp.Body.Close()
+	status = resp.StatusCode
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		drain(resp.Body)
 		return nil, statusError(resp)

@@ -9,6 +9,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"example.com/storefront/internal/breaker"
@@ -30,13 +31,19 @@ type Config struct {
 type Client struct {
 	policy    Policy
 	bulkhead  *bulkhead.Bulkhead
-	breaker   *breaker.Breaker
-	retry     *retry.Retrier
+	memory    atomic.Pointer[memory]
 	transport *http.Transport
 	onAttempt func(context.Context, Attempt)
 
 	// What the ends of time are called, made once.
 	errTimeout, errDeadline error
+}
+
+// memory is the layers that remember how calls went. Reset replaces both: a call
+// keeps those it began with.
+type memory struct {
+	breaker *breaker.Breaker
+	retry   *retry.Retrier
 }
 
 // New returns a Client, or an error that names the field it cannot work with.
@@ -60,18 +67,18 @@ func New(cfg Config) (*Client, error) {
 	if cfg.OnAttempt == nil {
 		cfg.OnAttempt = func(context.Context, Attempt) {}
 	}
-	return &Client{
+	c := &Client{
 		policy:   p,
 		bulkhead: bh,
-		breaker:  br,
-		retry:    rt,
 		// A dial may take longer than an attempt, which should end by its own
 		// timeout and not by this one.
 		transport:   newTransport(bh.Snapshot().Permits, 2*min(p.Timeout, p.Deadline, math.MaxInt64/2), cfg.Dial),
 		onAttempt:   cfg.OnAttempt,
 		errTimeout:  fmt.Errorf("%w after %v", ErrTimeout, p.Timeout),
 		errDeadline: fmt.Errorf("%w after %v", ErrDeadline, p.Deadline),
-	}, nil
+	}
+	c.memory.Store(&memory{br, rt})
+	return c, nil
 }
 
 // Do makes a call and returns the body of the answer, which is JSON. This is the
@@ -90,12 +97,14 @@ func New(cfg Config) (*Client, error) {
 // ErrOutcomeUnknown where the request may have taken effect.
 func (c *Client) Do(caller context.Context, req Request) (body []byte, err error) {
 	unknown := false
-	err = c.bulkhead.Do(caller, func() error {
+	layers := c.layers(req.Without)
+	err = layers.bulkhead.Do(caller, func() error {
 		// Only now, as a wait for a permit is not the dependency's fault.
 		deadline := time.Now().Add(c.policy.Deadline)
-		return c.breaker.Do(func(opened func() bool) error {
-			return c.retry.Do(caller, deadline, req.stop(opened), func(ctx context.Context) (err error) {
-				ctx, cancel := c.withTimeout(ctx, deadline)
+		return layers.breaker.Do(func(opened func() bool) error {
+			call := retry.Call{Deadline: deadline, Stop: req.stop(opened), Waited: req.Trace.waited}
+			return layers.retry.Do(caller, call, func(ctx context.Context) (err error) {
+				ctx, cancel := withTimeout(ctx, layers.timeout, deadline)
 				defer cancel()
 
 				body, err = c.attempt(ctx, req, &unknown)
@@ -115,8 +124,8 @@ var errByTimeout, errByDeadline = errors.New("by timeout"), errors.New("by deadl
 
 // withTimeout gives an attempt the smaller of its own timeout and what is left of
 // the call's time.
-func (c *Client) withTimeout(ctx context.Context, deadline time.Time) (context.Context, context.CancelFunc) {
-	if end := time.Now().Add(c.policy.Timeout); end.Before(deadline) {
+func withTimeout(ctx context.Context, timeout time.Duration, deadline time.Time) (context.Context, context.CancelFunc) {
+	if end := time.Now().Add(timeout); end.Before(deadline) {
 		return context.WithDeadlineCause(ctx, end, errByTimeout)
 	}
 	return context.WithDeadlineCause(ctx, deadline, errByDeadline)
@@ -124,14 +133,23 @@ func (c *Client) withTimeout(ctx context.Context, deadline time.Time) (context.C
 
 // Snapshot is a client's layers at one moment. Taking it changes nothing.
 type Snapshot struct {
-	Bulkhead bulkhead.Snapshot
-	Breaker  breaker.Snapshot
-	Retry    retry.Snapshot
+	Bulkhead bulkhead.Snapshot `json:"bulkhead"`
+	Breaker  breaker.Snapshot  `json:"breaker"`
+	Retry    retry.Snapshot    `json:"retry"`
 }
 
 // Snapshot reports the layers.
 func (c *Client) Snapshot() Snapshot {
-	return Snapshot{Bulkhead: c.bulkhead.Snapshot(), Breaker: c.breaker.Snapshot(), Retry: c.retry.Snapshot()}
+	m := c.memory.Load()
+	return Snapshot{Bulkhead: c.bulkhead.Snapshot(), Breaker: m.breaker.Snapshot(), Retry: m.retry.Snapshot()}
+}
+
+// Reset makes the breaker, the budget and all that was counted as they were at the
+// start. Calls under way keep their permits, and their results no longer count.
+func (c *Client) Reset() {
+	m := c.memory.Load()
+	c.memory.Store(&memory{m.breaker.Renew(), m.retry.Renew()})
+	c.bulkhead.Reset()
 }
 
 // newTransport is tuned for at most permits calls at once to one host.

@@ -38,6 +38,9 @@ const (
 	Cancelled   Outcome = "cancelled"   // the caller went away
 )
 
+// Outcomes has all of them.
+var Outcomes = []Outcome{OK, Status4xx, Status5xx, Timeout, Connection, Undecodable, Cancelled}
+
 // Error is a failed attempt. Its text is the reason alone.
 //
 // It does not unwrap: Err may be a dial timeout, which is a
@@ -70,7 +73,9 @@ func statusOf(err error) int {
 	return 0
 }
 
-func outcomeOf(err error) Outcome {
+// OutcomeOf is the outcome of an attempt, or of the call that it was the last of, by its
+// error.
+func OutcomeOf(err error) Outcome {
 	if err == nil {
 		return OK // before e, which errors.As moves to the heap
 	}
@@ -98,7 +103,7 @@ func neutral(err error) bool {
 // healthy: whoever answers 4xx has understood the request. That includes 429,
 // although it is retried.
 func healthy(err error) bool {
-	return outcomeOf(err) == Status4xx
+	return OutcomeOf(err) == Status4xx
 }
 
 // transient says whether another attempt may help.

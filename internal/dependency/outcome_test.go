@@ -35,7 +35,7 @@ func TestOutcomes(t *testing.T) {
 		{fmt.Errorf("%w; last error: %w", context.Canceled, status(429, Status4xx)), Cancelled, false, false, true},
 		{fmt.Errorf("%w; last error: %w", ErrDeadline, status(429, Status4xx)), Timeout, false, false, false},
 	} {
-		if got := outcomeOf(tt.err); got != tt.outcome {
+		if got := OutcomeOf(tt.err); got != tt.outcome {
 			t.Errorf("%v: outcome %v, want %v", tt.err, got, tt.outcome)
 		}
 		if got := transient(tt.err); got != tt.transient {

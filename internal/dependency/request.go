@@ -23,6 +23,10 @@ type Request struct {
 	// Decode takes the body of an answer. Its error says why that is no use,
 	// and makes the attempt Undecodable. nil takes any JSON.
 	Decode func(body []byte) error
+	// Without leaves out layers, to see what each is worth.
+	Without Without
+	// Trace is told what the call does. nil ignores it.
+	Trace *Trace
 }
 
 // http is a fresh request for one attempt. The body says whether it was sent,

@@ -45,6 +45,8 @@ type Limiter struct {
 	overflow *rate.Limiter            // guarded by mu
 	rotated  time.Time                // guarded by mu
 	latest   time.Time                // guarded by mu; the latest time seen
+
+	allowed, rejected uint64 // guarded by mu
 }
 
 // New returns a Limiter whose buckets are full, or an error that names the
@@ -63,9 +65,17 @@ func New(cfg Config) (*Limiter, error) {
 	cfg.MaxKeys = cmp.Or(cfg.MaxKeys, 100_000)
 	// The millisecond is for the rounding of x/time/rate's floating point.
 	l := &Limiter{cfg: cfg, refill: seconds(float64(cfg.Burst)/cfg.Rate) + time.Millisecond}
-	l.current = map[string]*rate.Limiter{}
-	l.overflow = l.bucket()
+	l.Reset()
 	return l, nil
+}
+
+// Reset makes every bucket full, and forgets what was counted.
+func (l *Limiter) Reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.current, l.previous = map[string]*rate.Limiter{}, nil
+	l.overflow = l.bucket()
+	l.allowed, l.rejected = 0, 0
 }
 
 // Decision is the answer to one request, allowed or not.
@@ -94,6 +104,11 @@ func (l *Limiter) Allow(now time.Time, key string) Decision {
 	bucket := l.find(key)
 	d := Decision{Overflow: bucket == l.overflow}
 	d.Allowed = bucket.AllowN(now, 1)
+	if d.Allowed {
+		l.allowed++
+	} else {
+		l.rejected++
+	}
 	tokens := bucket.TokensAt(now)
 	d.Left = max(0, int(tokens)) // x/time/rate forgives a deficit below 1 ns
 	d.Next = max(time.Second, l.timeFor(float64(d.Left)+1-tokens))
@@ -113,25 +128,45 @@ func (l *Limiter) timeFor(tokens float64) time.Duration {
 	return seconds(math.Ceil(tokens/l.cfg.Rate - noise))
 }
 
-// Keys is how many buckets are held at the moment.
-func (l *Limiter) Keys() int {
+// Snapshot is a limiter at one moment. Taking it changes nothing.
+type Snapshot struct {
+	Keys     int    `json:"keys"`     // how many have a bucket of their own
+	MaxKeys  int    `json:"max_keys"` // how many may
+	Allowed  uint64 `json:"allowed"`  // since the start or Reset
+	Rejected uint64 `json:"rejected"` // since the start or Reset
+}
+
+// Snapshot reports the buckets held at time now, and the decisions.
+func (l *Limiter) Snapshot(now time.Time) Snapshot {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.current) + len(l.previous)
+	current, previous := l.current, l.previous
+	if l.due(now) {
+		current, previous = nil, l.recent(now)
+	}
+	return Snapshot{
+		Keys: len(current) + len(previous), MaxKeys: l.cfg.MaxKeys,
+		Allowed: l.allowed, Rejected: l.rejected,
+	}
 }
 
 // rotate drops the buckets untouched for a whole refill, and so full again.
 func (l *Limiter) rotate(now time.Time) {
-	age := now.Sub(l.rotated)
-	if age < l.refill {
-		return
+	if l.due(now) {
+		l.current, l.previous = map[string]*rate.Limiter{}, l.recent(now)
+		l.rotated = now
 	}
-	l.previous = nil
-	if age < 2*l.refill { // else the current ones are as old
-		l.previous = l.current
+}
+
+// due must be called with mu held, and recent too.
+func (l *Limiter) due(now time.Time) bool { return now.Sub(l.rotated) >= l.refill }
+
+// recent is the current generation, nil if that is as old as a dropped one.
+func (l *Limiter) recent(now time.Time) map[string]*rate.Limiter {
+	if now.Sub(l.rotated) < 2*l.refill {
+		return l.current
 	}
-	l.current = map[string]*rate.Limiter{}
-	l.rotated = now
+	return nil
 }
 
 // find returns key's bucket, as one of the current generation.

@@ -119,13 +119,62 @@ func TestIdleBucketsGoWhenTheyAreFull(t *testing.T) {
 		now = now.Add(time.Second)
 		l.Allow(now, "busy")
 	}
-	if got := l.Keys(); got != 1 {
+	if got := l.Snapshot(now).Keys; got != 1 {
 		t.Errorf("%d keys held, want the busy one alone", got)
 	}
 	now = now.Add(time.Hour)
 	l.Allow(now, "other")
-	if got := l.Keys(); got != 1 {
+	if got := l.Snapshot(now).Keys; got != 1 {
 		t.Errorf("%d keys held after an hour, want 1", got)
+	}
+}
+
+// A snapshot forgets idle buckets as a request would, without one.
+func TestSnapshotOfAnIdleLimiter(t *testing.T) {
+	l := limiter(t, Config{MaxKeys: 9}) // full after 3 s and 1 ms
+	l.Allow(epoch, "a")                 // which begins a generation
+	for range 4 {
+		l.Allow(epoch.Add(2*time.Second), "b")
+	}
+	const full = 3*time.Second + time.Millisecond
+	for _, tt := range []struct {
+		at   time.Duration
+		keys int
+	}{
+		{2 * time.Second, 2},
+		{full, 2},
+		{2*full - 1, 2},
+		{2 * full, 0},
+		{time.Hour, 0},
+	} {
+		want := Snapshot{Keys: tt.keys, MaxKeys: 9, Allowed: 4, Rejected: 1}
+		for range 2 {
+			if got := l.Snapshot(epoch.Add(tt.at)); got != want {
+				t.Errorf("after %v: %+v, want %+v", tt.at, got, want)
+			}
+		}
+	}
+	if d := l.Allow(epoch.Add(2*time.Second), "b"); d.Allowed {
+		t.Error("looking filled a bucket")
+	}
+}
+
+func TestReset(t *testing.T) {
+	l := limiter(t, Config{Burst: 1, MaxKeys: 1})
+	for _, key := range []string{"a", "a", "overflow", "overflow"} {
+		l.Allow(epoch, key)
+	}
+	l.Reset()
+	if got, want := l.Snapshot(epoch), (Snapshot{MaxKeys: 1}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	for _, key := range []string{"a", "overflow"} {
+		if d := l.Allow(epoch, key); !d.Allowed {
+			t.Errorf("%s: %+v, want a full bucket", key, d)
+		}
+	}
+	if d := l.Allow(epoch.Add(-time.Hour), "a"); d.Allowed {
+		t.Error("a clock that steps back mints tokens after a reset")
 	}
 }
 
@@ -166,7 +215,7 @@ func TestAtTheCapNewKeysShareOneBucketAndOldOnesKeepTheirs(t *testing.T) {
 	if d := l.Allow(epoch, "a"); d.Allowed || d.Overflow {
 		t.Errorf("a: %+v, want its own empty bucket", d)
 	}
-	if got := l.Keys(); got != 2 {
+	if got := l.Snapshot(epoch).Keys; got != 2 {
 		t.Errorf("%d keys, want 2", got)
 	}
 	// One of the two is of the older generation now; it counts all the same.

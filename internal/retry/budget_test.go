@@ -15,7 +15,7 @@ func storm(r *Retrier, calls int) (retries uint64) {
 	before := r.Snapshot().Retries
 	var all sync.WaitGroup
 	for range calls {
-		all.Go(func() { r.Do(context.Background(), time.Time{}, nil, func(context.Context) error { return errDown }) })
+		all.Go(func() { r.Do(context.Background(), Call{}, func(context.Context) error { return errDown }) })
 	}
 	all.Wait()
 	return r.Snapshot().Retries - before
@@ -79,7 +79,7 @@ func refusedRetry(t *testing.T) {
 	reason, start := "", time.Now()
 	r := retrier(t, Config{BudgetFloor: 0.001, BudgetShare: 0.001, OnGiveUp: func(_ context.Context, why string, _ error) { reason = why }})
 	fn, calls := failing(9, errDown)
-	if err := r.Do(t.Context(), time.Time{}, nil, fn); err != errDown || *calls != 1 {
+	if err := r.Do(t.Context(), Call{}, fn); err != errDown || *calls != 1 {
 		t.Errorf("Do = %v after %d calls, want %v after 1", err, *calls, errDown)
 	}
 	if want := (Snapshot{Calls: 1, Attempts: 1, BudgetRefused: 1}); r.Snapshot() != want {
@@ -95,7 +95,7 @@ func TestSnapshotCountsCallsAttemptsAndRetries(t *testing.T) {
 		r := retrier(t, Config{})
 		for range 2 {
 			fn, _ := failing(2, errDown)
-			if err := r.Do(t.Context(), time.Time{}, nil, fn); err != nil {
+			if err := r.Do(t.Context(), Call{}, fn); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -113,7 +113,7 @@ func TestRetryThatIsNotMadeIsNotSpent(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		fn, _ := failing(9, errDown)
 		done := make(chan error)
-		go func() { done <- r.Do(ctx, time.Time{}, nil, fn) }()
+		go func() { done <- r.Do(ctx, Call{}, fn) }()
 		synctest.Wait()
 		if got := r.Snapshot().BudgetLeft; got != 0 {
 			t.Errorf("%d left during the wait, want 0", got)
@@ -123,7 +123,7 @@ func TestRetryThatIsNotMadeIsNotSpent(t *testing.T) {
 			t.Errorf("Do = %v", err)
 		}
 		asked := 0
-		r.Do(t.Context(), time.Time{}, func() string { asked++; return strings.Repeat("enough", asked-1) }, fn)
+		r.Do(t.Context(), Call{Stop: func() string { asked++; return strings.Repeat("enough", asked-1) }}, fn)
 		if got := r.Snapshot(); got.BudgetLeft != 1 || got.Retries != 0 {
 			t.Errorf("%+v, want 1 left and no retry", got)
 		}
@@ -137,7 +137,7 @@ func TestWaitingRetriesCount(t *testing.T) {
 			Attempts: 2, Base: time.Nanosecond, BudgetFloor: 1, BudgetShare: 0.001,
 		})
 		asking := func(wait time.Duration) {
-			r.Do(t.Context(), time.Time{}, nil, func(context.Context) error { return askingError(wait) })
+			r.Do(t.Context(), Call{}, func(context.Context) error { return askingError(wait) })
 		}
 		var all sync.WaitGroup
 		for range 10 {
@@ -158,9 +158,9 @@ func TestShareIsOfTheCallsOfTheLastTenSeconds(t *testing.T) {
 		start := time.Now()
 		r := retrier(t, Config{Base: 1, Cap: 1, BudgetFloor: 0.001, BudgetShare: 0.2})
 		ask := func(after time.Duration) {
-			r.Do(t.Context(), time.Time{}, nil, func(context.Context) error { return askingError(after) })
+			r.Do(t.Context(), Call{}, func(context.Context) error { return askingError(after) })
 		}
-		r.Do(t.Context(), time.Time{}, nil, func(context.Context) error { return nil })
+		r.Do(t.Context(), Call{}, func(context.Context) error { return nil })
 		for _, row := range []struct {
 			at    time.Duration
 			calls int
@@ -197,7 +197,7 @@ func TestBudgetLeftIsNeverNegative(t *testing.T) {
 		var all sync.WaitGroup
 		for range 100 {
 			all.Go(func() {
-				r.Do(t.Context(), time.Time{}, nil, func(context.Context) error { return askingError(5 * time.Second) })
+				r.Do(t.Context(), Call{}, func(context.Context) error { return askingError(5 * time.Second) })
 			})
 		}
 		time.Sleep(10300 * time.Millisecond)

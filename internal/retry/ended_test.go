@@ -14,7 +14,7 @@ func TestNoAttemptWhenTheContextHasEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	fn, calls := failing(0, nil)
-	if err := retrier(t, Config{}).Do(ctx, time.Time{}, nil, fn); !errors.Is(err, context.Canceled) || *calls != 0 {
+	if err := retrier(t, Config{}).Do(ctx, Call{}, fn); !errors.Is(err, context.Canceled) || *calls != 0 {
 		t.Errorf("Do = %v after %d calls, want %v after 0", err, *calls, context.Canceled)
 	}
 }
@@ -25,7 +25,7 @@ func TestCancelEndsTheWaitAtOnce(t *testing.T) {
 		time.AfterFunc(30*time.Millisecond, cancel)
 		fn, calls := failing(9, errDown)
 		start := time.Now()
-		err := retrier(t, Config{}).Do(ctx, time.Time{}, nil, fn)
+		err := retrier(t, Config{}).Do(ctx, Call{}, fn)
 		if !errors.Is(err, context.Canceled) || !errors.Is(err, errDown) {
 			t.Errorf("Do = %v, want both the cancellation and the last error", err)
 		}
@@ -57,7 +57,7 @@ func TestDeadline(t *testing.T) {
 				calls := 0
 				start := time.Now()
 				deadline := start.Add(tt.left)
-				err := retrier(t, Config{}).Do(t.Context(), deadline, nil, func(ctx context.Context) error {
+				err := retrier(t, Config{}).Do(t.Context(), Call{Deadline: deadline}, func(ctx context.Context) error {
 					ctx, cancel := context.WithDeadlineCause(ctx, deadline, errLate)
 					defer cancel()
 					calls++
@@ -89,7 +89,7 @@ func TestNoAttemptAfterTheDeadline(t *testing.T) {
 			return ""
 		}
 		fn, calls := failing(9, errDown)
-		err := retrier(t, Config{}).Do(t.Context(), time.Now().Add(time.Second), stop, fn)
+		err := retrier(t, Config{}).Do(t.Context(), Call{Deadline: time.Now().Add(time.Second), Stop: stop}, fn)
 		if want := "total deadline exceeded; last error: down"; err == nil || err.Error() != want || *calls != 1 {
 			t.Errorf("Do = %v after %d calls, want %s after 1", err, *calls, want)
 		}
@@ -101,7 +101,7 @@ func TestDeadlineNamesTheLastError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
 		deadline := time.Now().Add(400 * time.Millisecond)
-		err := retrier(t, Config{}).Do(t.Context(), deadline, nil, func(ctx context.Context) error {
+		err := retrier(t, Config{}).Do(t.Context(), Call{Deadline: deadline}, func(ctx context.Context) error {
 			if calls++; calls == 3 {
 				time.Sleep(time.Until(deadline))
 				return ErrDeadline
@@ -120,7 +120,7 @@ func TestNoAttemptOnceTheCallerHasLeft(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		r := retrier(t, Config{Jitter: func(time.Duration) time.Duration { cancel(); return 0 }})
 		fn, calls := failing(9, errDown)
-		if err := r.Do(ctx, time.Time{}, nil, fn); !errors.Is(err, context.Canceled) || !errors.Is(err, errDown) || *calls != 1 {
+		if err := r.Do(ctx, Call{}, fn); !errors.Is(err, context.Canceled) || !errors.Is(err, errDown) || *calls != 1 {
 			t.Fatalf("Do = %v after %d calls, want both errors after 1", err, *calls)
 		}
 		if got := r.Snapshot(); got.BudgetLeft != 500 || got.Retries != 0 {
@@ -137,7 +137,7 @@ func TestRealErrorOfTheLastAttemptStays(t *testing.T) {
 		gaveUp := false
 		r := retrier(t, Config{Base: 1, OnGiveUp: func(context.Context, string, error) { gaveUp = true }})
 		calls := 0
-		err := r.Do(ctx, time.Time{}, nil, func(context.Context) error {
+		err := r.Do(ctx, Call{}, func(context.Context) error {
 			if calls == last {
 				cancel()
 			}
@@ -162,7 +162,7 @@ func TestTheEarlierOfTwoDeadlinesCounts(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), tt.ctx)
 			defer cancel()
 			fn, calls := failing(9, errDown)
-			if err := retrier(t, Config{}).Do(ctx, time.Now().Add(tt.deadline), nil, fn); err != errDown || *calls != tt.calls {
+			if err := retrier(t, Config{}).Do(ctx, Call{Deadline: time.Now().Add(tt.deadline)}, fn); err != errDown || *calls != tt.calls {
 				t.Errorf("Do = %v after %d calls, want %v after %d", err, *calls, errDown, tt.calls)
 			}
 		}
@@ -174,7 +174,7 @@ func TestTheLongestWaitThatCanBeAskedForEndsTheRetries(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	fn, calls := failing(9, askingError(math.MaxInt64))
-	if err := retrier(t, Config{}).Do(ctx, time.Time{}, nil, fn); err != askingError(math.MaxInt64) || *calls != 1 {
+	if err := retrier(t, Config{}).Do(ctx, Call{}, fn); err != askingError(math.MaxInt64) || *calls != 1 {
 		t.Errorf("Do = %v after %d calls, want the first error after 1", err, *calls)
 	}
 }

@@ -45,7 +45,11 @@ type Config struct {
 	Jitter func(ceiling time.Duration) time.Duration
 }
 
-// Retrier repeats calls by one policy. It is safe for concurrent use.
+// OverBudget is OnGiveUp's reason when the budget refuses a retry.
+const OverBudget = "retry budget spent"
+
+// Retrier repeats calls by one policy. It is safe for concurrent use. A nil one makes
+// each call once, and counts nothing.
 type Retrier struct {
 	cfg    Config
 	budget *budget
@@ -81,8 +85,16 @@ func New(cfg Config) (*Retrier, error) {
 	if cfg.Jitter == nil {
 		cfg.Jitter = fullJitter
 	}
-	return &Retrier{cfg: cfg, budget: newBudget(cfg.BudgetShare, cfg.BudgetFloor)}, nil
+	return start(cfg), nil
 }
+
+func start(cfg Config) *Retrier {
+	return &Retrier{cfg: cfg, budget: newBudget(cfg.BudgetShare, cfg.BudgetFloor)}
+}
+
+// Renew returns a Retrier like r at its start, to take its place: with a full budget,
+// and nothing counted. Calls under way end with r.
+func (r *Retrier) Renew() *Retrier { return start(r.cfg) }
 
 // maxBudget is without effect, and far from overflowing an int.
 const maxBudget = 1e6
@@ -107,24 +119,38 @@ func fullJitter(ceiling time.Duration) time.Duration {
 	return rand.N(ceiling)
 }
 
+// Call is what is particular to one call. The zero Call has nothing.
+type Call struct {
+	// Deadline is for all attempts and waits. Zero means none but the context's.
+	Deadline time.Time
+	// Stop may have a reason against a further attempt. nil never has.
+	Stop func() (reason string)
+	// Waited is told each wait when it is over, cut short or not. nil ignores it.
+	Waited func(time.Duration)
+}
+
 // Do calls fn until it succeeds, and returns its error as it is when there is
-// no further attempt: none is left, the error is not transient, stop has a
-// reason (a nil stop never has), the next wait would reach the deadline, or the
-// budget is spent.
+// no further attempt: none is left, the error is not transient, Stop has a
+// reason, the next wait would reach the deadline, or the budget is spent.
 //
 // A wait is what Jitter picks, added to RetryAfter() of the error if it has
 // one: clients that were told the same moment must not return together.
 //
-// The deadline is for all attempts and waits; the zero Time is none but ctx's own.
-// An attempt that it ends must return an ErrDeadline; one that ctx ends, which fn
-// is given, ctx.Err(). Do's error then also names the last one before it, if there
-// was one. Where either has come already, fn is not called.
-func (r *Retrier) Do(ctx context.Context, deadline time.Time, stop func() (reason string), fn func(context.Context) error) error {
-	if err := over(ctx, deadline); err != nil {
+// An attempt that the deadline ends must return an ErrDeadline; one that ctx ends,
+// which fn is given, ctx.Err(). Do's error then also names the last one before it,
+// if there was one. Where either has come already, fn is not called.
+func (r *Retrier) Do(ctx context.Context, call Call, fn func(context.Context) error) error {
+	if err := call.over(ctx); err != nil {
 		return err
 	}
-	if stop == nil {
-		stop = func() string { return "" }
+	if r == nil {
+		return fn(ctx)
+	}
+	if call.Stop == nil {
+		call.Stop = func() string { return "" }
+	}
+	if call.Waited == nil {
+		call.Waited = func(time.Duration) {}
 	}
 	r.calls.Add(1)
 	r.budget.call(time.Now())
@@ -142,10 +168,10 @@ func (r *Retrier) Do(ctx context.Context, deadline time.Time, stop func() (reaso
 		}
 		wait := r.cfg.Jitter(r.ceiling(n))
 		wait += min(retryAfter(err), math.MaxInt64-wait) // must not wrap into the past
-		reason := r.giveUpReason(ctx, deadline, n, err, wait, stop)
+		reason := r.giveUpReason(ctx, call, n, err, wait)
 		if reason == "" {
 			var end error
-			if reason, end = r.pause(ctx, deadline, wait, stop); end != nil {
+			if reason, end = r.pause(ctx, call, wait); end != nil {
 				return ended(end, err)
 			}
 		}
@@ -160,23 +186,23 @@ func (r *Retrier) Do(ctx context.Context, deadline time.Time, stop func() (reaso
 
 // giveUpReason is why attempt n, counted from 0, was the last one; empty if it
 // was not.
-func (r *Retrier) giveUpReason(ctx context.Context, deadline time.Time, n int, err error, wait time.Duration, stop func() string) string {
+func (r *Retrier) giveUpReason(ctx context.Context, call Call, n int, err error, wait time.Duration) string {
 	switch {
 	case !r.cfg.Transient(err):
 		return "not transient"
 	case n+1 >= r.cfg.Attempts:
 		return "no attempt left"
-	case wait >= timeLeft(ctx, deadline):
+	case wait >= call.timeLeft(ctx):
 		return fmt.Sprintf("a wait of %v would reach the deadline", wait)
 	}
-	return stop()
+	return call.Stop()
 }
 
 // timeLeft is until the deadline or ctx's own, the longest time if there is none.
-func timeLeft(ctx context.Context, deadline time.Time) time.Duration {
+func (c Call) timeLeft(ctx context.Context) time.Duration {
 	left := time.Duration(math.MaxInt64)
-	if !deadline.IsZero() {
-		left = time.Until(deadline)
+	if !c.Deadline.IsZero() {
+		left = time.Until(c.Deadline)
 	}
 	if end, ok := ctx.Deadline(); ok {
 		left = min(left, time.Until(end))
@@ -187,30 +213,31 @@ func timeLeft(ctx context.Context, deadline time.Time) time.Duration {
 // pause waits for the next attempt, which is granted before the wait, so that those
 // who wait cannot spend the same budget, and used after it. It returns a reason
 // against the attempt, which may come up in the wait, or what has ended the call.
-func (r *Retrier) pause(ctx context.Context, deadline time.Time, wait time.Duration, stop func() string) (reason string, end error) {
-	const overBudget = "retry budget spent"
-	if !r.budget.grant(time.Now()) {
-		return overBudget, nil
+func (r *Retrier) pause(ctx context.Context, call Call, wait time.Duration) (reason string, end error) {
+	begin := time.Now()
+	if !r.budget.grant(begin) {
+		return OverBudget, nil
 	}
 	sleep(ctx, wait)
-	reason = stop()
-	end = over(ctx, deadline)
+	call.Waited(time.Since(begin))
+	reason = call.Stop()
+	end = call.over(ctx)
 	if reason != "" || end != nil {
 		r.budget.drop()
 		return reason, end
 	}
 	if !r.budget.use(time.Now()) {
-		return overBudget, nil
+		return OverBudget, nil
 	}
 	return "", nil
 }
 
 // over is why a call must not go on, if so.
-func over(ctx context.Context, deadline time.Time) error {
+func (c Call) over(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case !deadline.IsZero() && !time.Now().Before(deadline):
+	case !c.Deadline.IsZero() && !time.Now().Before(c.Deadline):
 		return ErrDeadline
 	}
 	return nil
@@ -245,11 +272,11 @@ func sleep(ctx context.Context, d time.Duration) {
 
 // Snapshot is a retrier at one moment. Taking it changes nothing.
 type Snapshot struct {
-	Calls         uint64 // since the start
-	Attempts      uint64 // since the start, the first ones included
-	Retries       uint64 // since the start: the attempts that were not the first
-	BudgetLeft    int    // how many retries the budget would grant now
-	BudgetRefused uint64 // retries refused since the start
+	Calls         uint64 `json:"calls"`          // since the start
+	Attempts      uint64 `json:"attempts"`       // since the start, the first ones included
+	Retries       uint64 `json:"retries"`        // since the start: the attempts that were not the first
+	BudgetLeft    int    `json:"budget_left"`    // how many retries the budget would grant now
+	BudgetRefused uint64 `json:"budget_refused"` // retries refused since the start
 }
 
 // Snapshot reports what was done, and what is left of the budget.

@@ -89,7 +89,7 @@ func TestTransientErrorIsRetriedUntilSuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fn, calls := failing(2, errDown)
 		start := time.Now()
-		if err := retrier(t, Config{}).Do(t.Context(), time.Time{}, nil, fn); err != nil {
+		if err := retrier(t, Config{}).Do(t.Context(), Call{}, fn); err != nil {
 			t.Errorf("Do = %v", err)
 		}
 		if *calls != 3 {
@@ -104,7 +104,7 @@ func TestTransientErrorIsRetriedUntilSuccess(t *testing.T) {
 func TestPermanentErrorIsNotRetried(t *testing.T) {
 	fn, calls := failing(9, errDown)
 	r := retrier(t, Config{Transient: func(error) bool { return false }})
-	if err := r.Do(t.Context(), time.Time{}, nil, fn); err != errDown {
+	if err := r.Do(t.Context(), Call{}, fn); err != errDown {
 		t.Errorf("Do = %v, want %v", err, errDown)
 	}
 	if *calls != 1 {
@@ -115,7 +115,7 @@ func TestPermanentErrorIsNotRetried(t *testing.T) {
 func TestGivesUpAfterItsAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fn, calls := failing(9, errDown)
-		if err := retrier(t, Config{}).Do(t.Context(), time.Time{}, nil, fn); err != errDown {
+		if err := retrier(t, Config{}).Do(t.Context(), Call{}, fn); err != errDown {
 			t.Errorf("Do = %v, want %v", err, errDown)
 		}
 		if *calls != 4 {
@@ -126,7 +126,7 @@ func TestGivesUpAfterItsAttempts(t *testing.T) {
 
 func TestOneAttemptNeverRetries(t *testing.T) {
 	fn, calls := failing(9, errDown)
-	if err := retrier(t, Config{Attempts: 1}).Do(t.Context(), time.Time{}, nil, fn); err != errDown || *calls != 1 {
+	if err := retrier(t, Config{Attempts: 1}).Do(t.Context(), Call{}, fn); err != errDown || *calls != 1 {
 		t.Errorf("Do = %v after %d calls, want %v after 1", err, *calls, errDown)
 	}
 }
@@ -140,7 +140,7 @@ func TestWaitIsAddedToWhatTheErrorAsksFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fn, _ := failing(1, askingError(2*time.Second))
 		start := time.Now()
-		if err := retrier(t, Config{}).Do(t.Context(), time.Time{}, nil, fn); err != nil {
+		if err := retrier(t, Config{}).Do(t.Context(), Call{}, fn); err != nil {
 			t.Fatal(err)
 		}
 		if took, want := time.Since(start), 2100*time.Millisecond; took != want {
@@ -169,7 +169,7 @@ func TestStopEndsTheRetries(t *testing.T) {
 				}
 				fn, calls := failing(9, errDown)
 				start := time.Now()
-				if err := retrier(t, Config{}).Do(t.Context(), time.Time{}, stop, fn); err != errDown {
+				if err := retrier(t, Config{}).Do(t.Context(), Call{Stop: stop}, fn); err != errDown {
 					t.Errorf("Do = %v, want %v", err, errDown)
 				}
 				if took := time.Since(start); *calls != 1 || took != tt.took {
@@ -215,7 +215,7 @@ func TestOnGiveUpSaysWhy(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		fn, _ := failing(9, tt.err)
-		retrier(t, tt.cfg).Do(ctx, time.Time{}, tt.stop, fn)
+		retrier(t, tt.cfg).Do(ctx, Call{Stop: tt.stop}, fn)
 		if got != tt.want {
 			t.Errorf("reason %q, want %q", got, tt.want)
 		}

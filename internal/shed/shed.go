@@ -178,13 +178,20 @@ func (s *Shedder) release() {
 	s.waiting = slices.Delete(s.waiting, 0, 1)
 }
 
+// Reset forgets the work shed. What is under way or waits goes on.
+func (s *Shedder) Reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rejected = 0
+}
+
 // Snapshot is a shedder at one moment. Taking it changes nothing.
 type Snapshot struct {
-	Permits  int    // how much work may be under way at once
-	InUse    int    // how much is
-	Queue    int    // how much may wait
-	Waiting  int    // how much does
-	Rejected uint64 // work shed since the start
+	Permits  int    `json:"permits"`  // how much work may be under way at once
+	InUse    int    `json:"in_use"`   // how much is
+	Queue    int    `json:"queue"`    // how much may wait
+	Waiting  int    `json:"waiting"`  // how much does
+	Rejected uint64 `json:"rejected"` // work shed since the start or Reset
 }
 
 // Snapshot reports the permits, the queue and the refusals.

@@ -279,3 +279,15 @@ func TestNewNamesTheFieldItCannotWorkWith(t *testing.T) {
 		t.Errorf("policies %v", all)
 	}
 }
+
+func TestResetForgetsWhatWasShedAndKeepsPermits(t *testing.T) {
+	s := shedder(t, Config{Permits: 1})
+	s.Do(t.Context(), 0, func() error {
+		s.Do(t.Context(), 0, func() error { return nil })
+		want(t, s, Snapshot{Permits: 1, InUse: 1, Rejected: 1})
+		s.Reset()
+		want(t, s, Snapshot{Permits: 1, InUse: 1})
+		return nil
+	})
+	want(t, s, Snapshot{Permits: 1})
+}

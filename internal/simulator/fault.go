@@ -2,11 +2,14 @@ package simulator
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"strings"
 	"time"
+
+	"example.com/storefront/internal/ascii"
 )
 
 // The letters of a script.
@@ -20,9 +23,10 @@ const (
 )
 
 const (
-	letters    = "SFHRML"
-	maxScript  = 64
-	maxLatency = 30 * time.Second
+	letters       = "SFHRML"
+	maxScript     = 64
+	maxLatency    = 30 * time.Second
+	maxRetryAfter = 64 // bytes
 )
 
 // Fault is what goes wrong with a dependency, exactly and repeatably.
@@ -36,7 +40,8 @@ type Fault struct {
 	Status int
 	// Latency comes before each answer, up to 30 s.
 	Latency time.Duration
-	// RetryAfter goes out with each F as it stands. Empty sends none.
+	// RetryAfter goes out with each F as it stands: up to 64 printable ASCII
+	// characters. Empty sends none.
 	RetryAfter string
 }
 
@@ -50,12 +55,16 @@ func (f Fault) withDefaults(of Fault) (Fault, error) {
 	case strings.Trim(f.Script, letters) != "":
 		return f, fmt.Errorf("script: %q has letters other than %s", f.Script, letters)
 	case f.Status < 400 || f.Status > 599:
-		return f, fmt.Errorf("status: %d is out of range, 400 to 599", f.Status)
+		return f, errStatus
 	case f.Latency < 0 || f.Latency > maxLatency:
 		return f, fmt.Errorf("latency: %v is out of range, 0s to %v", f.Latency, maxLatency)
+	case f.RetryAfter != "" && !ascii.Visible(strings.ReplaceAll(f.RetryAfter, " ", ""), maxRetryAfter):
+		return f, fmt.Errorf("retry_after: must be 1 to %d printable ASCII characters", maxRetryAfter)
 	}
 	return f, nil
 }
+
+var errStatus = errors.New("status: must be a whole number from 400 to 599")
 
 func (f Fault) fail(w http.ResponseWriter) {
 	if f.RetryAfter != "" {

@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// writeTimeout is for a caller to take its answer.
+const writeTimeout = 10 * time.Second
+
 // Dependency is a simulated dependency, all of whose routes but the ones that
 // only look share one fault. It is safe for concurrent use.
 type Dependency struct {
@@ -64,6 +67,8 @@ func (d *Dependency) next() (call int, act byte, f Fault) {
 func (d *Dependency) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	call, act, fault := d.next()
 	if fault.Latency > 0 {
+		// The server's own deadline may be shorter. Without one there is none to move.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(fault.Latency + writeTimeout))
 		timer := time.NewTimer(fault.Latency)
 		defer timer.Stop()
 		select {

@@ -180,9 +180,9 @@ func TestSetNamesTheFieldAndChangesNothing(t *testing.T) {
 		{Fault{Script: "SX"}, Fault{Script: "SFHRML"}, `script: "SX" has letters other than SFHRML`},
 		{Fault{Script: "s"}, Fault{Script: "S"}, `script: "s" has letters other than SFHRML`},
 		{Fault{Script: strings.Repeat("S", 65)}, Fault{Script: strings.Repeat("S", 64)}, "script: 65 letters are too many, 1 to 64"},
-		{Fault{Status: 399}, Fault{Status: 400}, "status: 399 is out of range, 400 to 599"},
-		{Fault{Status: 600}, Fault{Status: 599}, "status: 600 is out of range, 400 to 599"},
-		{Fault{Status: -1}, Fault{}, "status: -1 is out of range, 400 to 599"},
+		{Fault{Status: 399}, Fault{Status: 400}, "status: must be a whole number from 400 to 599"},
+		{Fault{Status: 600}, Fault{Status: 599}, "status: must be a whole number from 400 to 599"},
+		{Fault{Status: -1}, Fault{}, "status: must be a whole number from 400 to 599"},
 		{Fault{Latency: -1}, Fault{Latency: 1}, "latency: -1ns is out of range, 0s to 30s"},
 		{Fault{Latency: 30*time.Second + 1}, Fault{Latency: 30 * time.Second}, "latency: 30.000000001s is out of range, 0s to 30s"},
 	} {

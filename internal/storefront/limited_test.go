@@ -133,7 +133,7 @@ func TestBadKeysGet400AndStoreNothing(t *testing.T) {
 				}
 				got := w.get("/limited", header...)
 				w.want(got, tt.want)
-				stored := w.service.limiter.Keys()
+				stored := w.service.limiter.Snapshot(time.Now()).Keys
 				if (got.status == http.StatusOK) != (stored == 1) {
 					w.Errorf("%d keys stored with status %d, want 1 with 200 only", stored, got.status)
 				}
@@ -159,7 +159,7 @@ func TestNewKeysShareABucketAtTheCap(t *testing.T) {
 		for i := range 1000 {
 			w.get("/limited", fmt.Sprint("X-API-Key: invented-", i))
 		}
-		if got := w.service.limiter.Keys(); got != 2 {
+		if got := w.service.limiter.Snapshot(time.Now()).Keys; got != 2 {
 			w.Errorf("%d keys, want 2", got)
 		}
 	})

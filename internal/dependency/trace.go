@@ -1,0 +1,39 @@
+package dependency
+
+import (
+	"strconv"
+	"time"
+)
+
+// Trace is what one call did, in the order in which it did it. It must not be read
+// before the call has ended.
+type Trace struct {
+	Attempts int
+	Steps    []Step
+}
+
+// Step is what a call spent time on: an attempt, or a wait for the next one.
+type Step struct {
+	Attempt int    // its number, from 1; 0 for a wait
+	Result  string // of an attempt: the status of an answer, or the outcome where that is no use
+	Took    time.Duration
+}
+
+func (t *Trace) attempted(a Attempt) {
+	if t == nil {
+		return
+	}
+	result := string(a.Outcome)
+	switch a.Outcome {
+	case OK, Status4xx, Status5xx:
+		result = strconv.Itoa(a.Status)
+	}
+	t.Attempts++
+	t.Steps = append(t.Steps, Step{Attempt: t.Attempts, Result: result, Took: a.Took})
+}
+
+func (t *Trace) waited(d time.Duration) {
+	if t != nil {
+		t.Steps = append(t.Steps, Step{Took: d})
+	}
+}
