@@ -1,0 +1,102 @@
+package observe
+
+import (
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Metrics are what Prometheus gets to see of one service. The values of every label
+// must come from a fixed set: each new one is a time series for good.
+type Metrics struct {
+	Transitions      *prometheus.CounterVec   // name, from, to
+	BreakerRejected  *prometheus.CounterVec   // name
+	Attempts         *prometheus.CounterVec   // dependency, outcome
+	Calls            *prometheus.HistogramVec // dependency
+	BudgetRefused    *prometheus.CounterVec   // dependency
+	BulkheadRejected *prometheus.CounterVec   // dependency
+	Decisions        *prometheus.CounterVec   // decision
+	Shed             *prometheus.CounterVec   // route
+
+	registry *prometheus.Registry
+	requests *prometheus.CounterVec   // route, code
+	duration *prometheus.HistogramVec // route
+
+	mu     sync.Mutex
+	series map[routeCode]series // guarded by mu; looking up labels is dear
+}
+
+// routeCode is the labels of a request, series what it is counted in.
+type (
+	routeCode struct {
+		route string
+		code  int
+	}
+	series struct {
+		count prometheus.Counter
+		took  prometheus.Observer
+	}
+)
+
+// buckets go from an answer out of memory to the longest call, in seconds.
+var buckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+
+// NewMetrics returns Metrics with nothing counted, and Go's own beside them.
+func NewMetrics() *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry(), series: map[routeCode]series{}}
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+		m.registry.MustRegister(c)
+		return c
+	}
+	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
+		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+		m.registry.MustRegister(h)
+		return h
+	}
+	m.Transitions = counter("circuit_breaker_transitions_total", "Changes of a breaker's state.", "name", "from", "to")
+	m.BreakerRejected = counter("circuit_breaker_rejected_total", "Calls that a breaker refused.", "name")
+	m.Attempts = counter("dependency_attempts_total", "Requests to a dependency, by how they ended.", "dependency", "outcome")
+	m.Calls = histogram("dependency_call_duration_seconds", "Calls to a dependency, attempts and waits included; not those refused.", "dependency")
+	m.BudgetRefused = counter("retry_budget_refused_total", "Retries that the budget refused.", "dependency")
+	m.BulkheadRejected = counter("bulkhead_rejected_total", "Calls for which there was no permit.", "dependency")
+	m.Decisions = counter("ratelimit_decisions_total", "Requests to /limited: allowed, rejected by the bucket of the key, or (overflow) by the one shared by keys beyond the cap.", "decision")
+	m.Shed = counter("shed_rejected_total", "Requests shed, by route; global is the cap over all business routes.", "route")
+	m.requests = counter("http_requests_total", "Requests answered; code 499 got no answer, as the caller hung up.", "route", "code")
+	m.duration = histogram("http_request_duration_seconds", "Requests, by route.", "route")
+	return m
+}
+
+// Gauge adds a gauge that is read when somebody looks. labels are the same for
+// ever; nil is none.
+func (m *Metrics) Gauge(name, help string, labels map[string]string, read func() float64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, read))
+}
+
+// Route makes a route visible before its first request.
+func (m *Metrics) Route(route string) { m.duration.WithLabelValues(route) }
+
+// Request counts a request to a route. Code is the status of the answer, 100 to 599.
+func (m *Metrics) Request(route string, code int, took time.Duration) {
+	labels := routeCode{route, code}
+	m.mu.Lock()
+	s, ok := m.series[labels]
+	if !ok {
+		s = series{m.requests.WithLabelValues(route, strconv.Itoa(code)), m.duration.WithLabelValues(route)}
+		m.series[labels] = s
+	}
+	m.mu.Unlock()
+	s.count.Inc()
+	s.took.Observe(took.Seconds())
+}
+
+// ServeHTTP answers in one of Prometheus's formats.
+func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}).ServeHTTP(w, r)
+}
