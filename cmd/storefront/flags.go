@@ -94,7 +94,7 @@ var groups = []struct {
 	title    string
 	prefixes []string
 }{
-	{"Server", []string{"addr", "drain-", "log-", "version"}},
+	{"Server", []string{"addr", "controls", "drain-", "log-", "version"}},
 	{"Timeout, of /checkout", []string{"flaky-", "checkout-", "attempt-"}},
 	{"Retry, of /checkout", []string{"retry-"}},
 	{"Circuit breaker, of /checkout", []string{"breaker-"}},

@@ -74,6 +74,7 @@ var bad = []struct{ flag, value, want string }{
 	{"slow-queue", "0", "-slow-queue: 0 is out of range, 1 to 10000"},
 	{"slow-max-wait", "0s", "-slow-max-wait: 0s is out of range, 1ms to 1h0m0s"},
 	{"slow-work", "0s", "-slow-work: 0s is out of range, 1ms to 1h0m0s"},
+	{"controls", "yes", `-controls: "yes" is not auto, on or off`},
 	{"drain-timeout", "0s", "-drain-timeout: 0s is out of range, 1ms to 1h0m0s"},
 	{"version", "maybe", `invalid boolean value "maybe" for -version: parse error`},
 }

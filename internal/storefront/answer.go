@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"math"
 	"mime"
 	"net/http"
@@ -45,9 +46,13 @@ var answers = []struct {
 	{context.Canceled, statusClientClosed, ""},
 	{context.DeadlineExceeded, http.StatusGatewayTimeout, ""}, // of middleware around New's handler
 	{errBadRequest, http.StatusBadRequest, ""},
+	{errControlsOff, http.StatusForbidden, "start the server on a loopback address, or with -controls on"},
+	{errForeignHost, http.StatusForbidden, "use localhost or an IP address, or start the server with -controls on"},
+	{errCrossOrigin, http.StatusForbidden, ""},
 	{errNotFound, http.StatusNotFound, ""},
 	{errUnknownSKU, http.StatusNotFound, ""},
 	{errUnknownProfile, http.StatusNotFound, ""},
+	{errUnknownDependency, http.StatusNotFound, ""},
 	{errMethod, http.StatusMethodNotAllowed, ""},
 	{errTooSlow, http.StatusRequestTimeout, ""},
 	{errTooLarge, http.StatusRequestEntityTooLarge, ""},
@@ -62,6 +67,24 @@ var answers = []struct {
 	{dependency.ErrDeadline, http.StatusGatewayTimeout, ""},
 	{dependency.ErrFailed, http.StatusBadGateway, ""},
 	{errNoAddress, http.StatusInternalServerError, ""},
+}
+
+// write sends a 200. It returns nil, so a handler can end on it: nobody is left
+// to tell when a client does not take its answer.
+func write(w http.ResponseWriter, contentType, body string) error {
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Cache-Control", "no-store") // each answer is one of a kind
+	_, _ = io.WriteString(w, body)
+	return nil
+}
+
+// encode sends a 200 with v as JSON.
+func encode(w http.ResponseWriter, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return write(w, jsonType, string(body))
 }
 
 // handle adapts a handler that returns an error instead of answering it.

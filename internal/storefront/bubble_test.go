@@ -1,6 +1,7 @@
 package storefront
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -248,6 +249,24 @@ func (w *world) dial() net.Conn {
 	}
 	w.cleanup = append(w.cleanup, conn.Close)
 	return conn
+}
+
+// raw sends a request over a connection of its own, as it stands.
+func (w *world) raw(request, header, body string) answer {
+	w.Helper()
+	conn := w.dial()
+	defer conn.Close()
+	go fmt.Fprintf(conn, "%s HTTP/1.1\r\n%s\r\nContent-Length: %d\r\n\r\n%s", request, header, len(body), body)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return answer{body: err.Error()}
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		w.Error(err)
+	}
+	return answer{resp.StatusCode, string(text), resp.Header, resp.Close}
 }
 
 // drop reads until the other side closes.

@@ -5,20 +5,102 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
+	"strconv"
+	"strings"
+	"time"
 
 	"example.com/storefront/internal/breaker"
+	"example.com/storefront/internal/bulkhead"
 	"example.com/storefront/internal/dependency"
 )
 
-// call makes a request to a path of one of the simulators behind this service.
-func (s *service) call(ctx context.Context, name, path string, req dependency.Request) ([]byte, error) {
-	var err error
-	if req.URL, err = ownURL(ctx, path); err != nil {
+// call is the one call of a request to a dependency. How it went is told in the headers
+// of the answer, and to those who watch.
+type call struct {
+	*service
+	dependency string
+	w          http.ResponseWriter
+	ctx        context.Context
+	without    dependency.Without
+
+	made  bool
+	trace dependency.Trace
+	took  time.Duration
+	err   error
+}
+
+// calling adapts a handler that calls a dependency.
+func (s *service) calling(name string, h func(http.ResponseWriter, *http.Request, *call) error) http.HandlerFunc {
+	return s.handle(func(w http.ResponseWriter, r *http.Request) error {
+		without, err := s.without(r)
+		if err != nil {
+			return err
+		}
+		c := &call{service: s, dependency: name, w: w, ctx: r.Context(), without: without}
+		defer c.tell(r)
+		return h(w, r, c)
+	})
+}
+
+// doPath makes it to a path of one of the simulators behind this service.
+func (c *call) doPath(path string, req dependency.Request) ([]byte, error) {
+	url, err := ownURL(c.ctx, path)
+	if err != nil {
 		return nil, err
 	}
-	return s.dependencies[name].Do(ctx, req)
+	return c.do(url, req)
+}
+
+// do makes it to a URL.
+func (c *call) do(url string, req dependency.Request) (body []byte, err error) {
+	client, start := c.dependencies[c.dependency], time.Now()
+	req.URL, req.Without, req.Trace = url, c.without, &c.trace
+	c.err = errPanic // unless Do returns
+	defer func() {
+		c.made, c.took = true, time.Since(start)
+		c.count()
+		h := c.w.Header()
+		h.Set("Storefront-Attempts", strconv.Itoa(c.trace.Attempts))
+		h.Set("Storefront-Breaker", string(client.Snapshot().Breaker.State))
+		if timing := serverTiming(c.trace.Steps); timing != "" {
+			h.Set("Server-Timing", timing)
+		}
+	}()
+	body, c.err = client.Do(c.ctx, req)
+	return body, c.err
+}
+
+var errPanic = errors.New("panic")
+
+// fallback marks an answer that stands in for the dependency's.
+func (c *call) fallback(kind string) { c.w.Header().Set("Storefront-Fallback", kind) }
+
+// serverTiming is the steps of a call as https://www.w3.org/TR/server-timing/ has
+// them, in milliseconds.
+func serverTiming(steps []dependency.Step) string {
+	entries := make([]string, len(steps))
+	for i, step := range steps {
+		entries[i] = fmt.Sprintf("wait;dur=%.1f", milliseconds(step.Took))
+		if step.Attempt > 0 {
+			entries[i] = fmt.Sprintf(`attempt;desc="%d: %s";dur=%.1f`, step.Attempt, step.Result, milliseconds(step.Took))
+		}
+	}
+	return strings.Join(entries, ", ")
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// count is about calls, those that the bulkhead or the breaker refused apart.
+func (c *call) count() {
+	switch {
+	case errors.Is(c.err, bulkhead.ErrFull):
+		c.metrics.BulkheadRejected.WithLabelValues(c.dependency).Inc()
+	case errors.Is(c.err, breaker.ErrOpen):
+		c.metrics.BreakerRejected.WithLabelValues(c.dependency).Inc()
+	default:
+		c.metrics.Calls.WithLabelValues(c.dependency).Observe(c.took.Seconds())
+	}
 }
 
 // maxName is how long a SKU or an id may be, in bytes; a longer one is unknown.
@@ -53,14 +135,5 @@ func decode(body []byte, v any, complete func() bool) error {
 	if json.Unmarshal(body, v) != nil || !complete() {
 		return errUnexpected
 	}
-	return nil
-}
-
-// write sends a 200. It returns nil, so a handler can end on it: nobody is left
-// to tell when a client does not take its answer.
-func write(w http.ResponseWriter, contentType, body string) error {
-	w.Header().Set("Content-Type", contentType)
-	w.Header().Set("Cache-Control", "no-store") // each answer is one of a kind
-	_, _ = io.WriteString(w, body)
 	return nil
 }

@@ -20,7 +20,7 @@ var (
 
 // charge charges a card. With an Idempotency-Key a failed attempt is repeated, as
 // payments recognises the repeat; without, it never is: it might charge twice.
-func (s *service) charge(w http.ResponseWriter, r *http.Request) error {
+func (s *service) charge(w http.ResponseWriter, r *http.Request, c *call) error {
 	key, err := simulator.ParseIdempotencyKey(r.Header)
 	if err != nil {
 		return badRequest(err.Error())
@@ -37,7 +37,7 @@ func (s *service) charge(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body, err = s.call(r.Context(), payments, "/upstream/payments/charge", dependency.Request{
+	body, err = c.doPath("/upstream/payments/charge", dependency.Request{
 		Method:         http.MethodPost,
 		Body:           body,
 		IdempotencyKey: key,

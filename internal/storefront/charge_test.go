@@ -162,7 +162,7 @@ func TestChargeThatWasNotSentHasFailed(t *testing.T) {
 		w.service.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			// As if served at a port where nobody listens.
 			ctx := withLocalAddr(r.Context(), w.network.Addr("127.0.0.1:1"))
-			w.service.handle(w.service.charge)(rw, r.WithContext(ctx))
+			w.service.calling(payments, w.service.charge)(rw, r.WithContext(ctx))
 		})
 		w.want(w.post("/charge", mug), "502 payment failed: dial tcp 127.0.0.1:1: connect: connection refused")
 	})

@@ -10,15 +10,15 @@ import (
 )
 
 // checkout pays: it calls /flaky through every layer and passes on its JSON.
-func (s *service) checkout(w http.ResponseWriter, r *http.Request) error {
+func (s *service) checkout(w http.ResponseWriter, _ *http.Request, c *call) error {
 	url := s.cfg.FlakyURL
 	if url == "" {
 		var err error
-		if url, err = ownURL(r.Context(), "/flaky"); err != nil {
+		if url, err = ownURL(c.ctx, "/flaky"); err != nil {
 			return err
 		}
 	}
-	body, err := s.dependencies[flaky].Do(r.Context(), dependency.Request{URL: url})
+	body, err := c.do(url, dependency.Request{})
 	var open *breaker.OpenError
 	switch {
 	case err == nil:

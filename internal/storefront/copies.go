@@ -47,6 +47,12 @@ func (c *copies) get(id string, now time.Time) (body []byte, age time.Duration, 
 	return s.body, max(0, now.Sub(s.at)), ok
 }
 
+func (c *copies) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.byID)
+}
+
 func (c *copies) remove(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

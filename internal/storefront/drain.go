@@ -5,13 +5,16 @@ import (
 	"sync"
 )
 
-// drain counts the accepted work, and lets in no more once it has begun. Its
-// zero value lets everything in.
+// drain counts the accepted work, and lets in no more once it has begun.
 type drain struct {
+	started chan struct{} // closed when it begins
+
 	mu    sync.Mutex
 	work  int           // guarded by mu
 	ended chan struct{} // guarded by mu; nil until draining, closed when work is 0
 }
+
+func newDrain() drain { return drain{started: make(chan struct{})} }
 
 // enter accepts a piece of work, for which leave must be called once.
 func (d *drain) enter() bool {
@@ -35,6 +38,7 @@ func (d *drain) leave() {
 func (d *drain) begin() <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	close(d.started)
 	d.ended = make(chan struct{})
 	d.check()
 	return d.ended
@@ -47,11 +51,7 @@ func (d *drain) check() {
 	}
 }
 
-func (d *drain) begun() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.ended != nil
-}
+func (d *drain) begun() bool { return isClosed(d.started) }
 
 // unlessDraining refuses new work once draining has begun, and counts the rest.
 func (s *service) unlessDraining(next http.Handler) http.Handler {

@@ -225,21 +225,6 @@ func TestLogNamesTheRoute(t *testing.T) {
 	})
 }
 
-func TestLogIsOneRecordALine(t *testing.T) {
-	inBubble(t, Config{}, func(w *world) {
-		w.send(w.Context(), "GET", "/nope%0Alevel=ERROR%20msg=forged", "X-API-Key: k1")
-		w.send(w.Context(), "GET", "/limited", "X-API-Key: a b")
-		conn := w.dial()
-		go conn.Write([]byte("rubbish\r\nlevel=ERROR msg=forged\r\n\r\n"))
-		drop(conn)
-		for line := range strings.Lines(w.log.String()) {
-			if !strings.HasPrefix(line, "time=") {
-				w.Errorf("line %q", line)
-			}
-		}
-	})
-}
-
 func TestServeReportsWhatMadeItImpossible(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,9 +1,9 @@
 package storefront
 
 import (
-	"fmt"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"time"
 
 	"example.com/storefront/internal/ascii"
@@ -19,7 +19,10 @@ func (s *service) limited(w http.ResponseWriter, r *http.Request) error {
 	if key == "" {
 		key = "anonymous" // which a client may send as well
 	}
-	if err := allow(w, s.limiter, "default", key); err != nil {
+	decision, err := allow(w, s.limiter, "default", key)
+	s.metrics.Decisions.WithLabelValues(decision).Inc()
+	s.tellDecision("limiter", decision)
+	if err != nil {
 		return err
 	}
 	return write(w, textType, "ok")
@@ -40,7 +43,9 @@ func (s *service) limitCallers(next http.Handler) http.Handler {
 		if key == "" {
 			caller = "address " + remoteIP(r) // no key has a space
 		}
-		if err := allow(w, s.callers, "caller", caller); err != nil {
+		decision, err := allow(w, s.callers, "caller", caller)
+		s.tellDecision("callers", decision)
+		if err != nil {
 			return err
 		}
 		next.ServeHTTP(w, r)
@@ -50,21 +55,26 @@ func (s *service) limitCallers(next http.Handler) http.Handler {
 
 // allow takes a token, and tells the client how many are left
 // (draft-ietf-httpapi-ratelimit-headers).
-func allow(w http.ResponseWriter, l *ratelimit.Limiter, policy, key string) error {
+func allow(w http.ResponseWriter, l *ratelimit.Limiter, policy, key string) (decided string, err error) {
 	decision := l.Allow(time.Now(), key)
 	quota, window := l.Policy()
-	w.Header().Add("RateLimit-Policy", fmt.Sprintf(`"%s";q=%d;w=%d`, policy, quota, wholeSeconds(window)))
-	w.Header().Add("RateLimit", fmt.Sprintf(`"%s";r=%d;t=%d`, policy, decision.Left, wholeSeconds(decision.Next)))
-	if !decision.Allowed {
-		return retryIn(decision.Next, ratelimit.ErrLimited)
+	w.Header().Add("Ratelimit-Policy", `"`+policy+`";q=`+strconv.Itoa(quota)+`;w=`+strconv.Itoa(wholeSeconds(window)))
+	w.Header().Add("Ratelimit", `"`+policy+`";r=`+strconv.Itoa(decision.Left)+`;t=`+strconv.Itoa(wholeSeconds(decision.Next)))
+	switch {
+	case decision.Allowed:
+		return allowed, nil
+	case decision.Overflow:
+		decided = overflow
+	default:
+		decided = rejected
 	}
-	return nil
+	return decided, retryIn(decision.Next, ratelimit.ErrLimited)
 }
 
 // apiKey is the whole X-API-Key, 1 to 128 visible ASCII characters, empty without
 // one. No other header counts.
 func apiKey(r *http.Request) (string, error) {
-	values := r.Header.Values("X-API-Key")
+	values := r.Header["X-Api-Key"] // as net/http spells it
 	if len(values) == 0 {
 		return "", nil
 	}

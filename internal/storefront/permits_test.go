@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-chi/chi/v5"
+
 	"example.com/storefront/internal/breaker"
 	"example.com/storefront/internal/dependency"
 	"example.com/storefront/internal/retry"
@@ -255,10 +257,12 @@ func TestPanicAfterTheAnswerBeganCutsItOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := s.logRequests(s.recoverPanics(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	h := chi.NewRouter()
+	h.Use(s.observeRequests)
+	h.Get("/", func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, `{"half":`)
 		panic("boom")
-	})))
+	})
 	rec := httptest.NewRecorder()
 	defer func() {
 		if p := recover(); p != http.ErrAbortHandler || rec.Body.String() != `{"half":` {

@@ -14,12 +14,12 @@ var errUnknownProfile = errors.New("unknown id; try ada, grace or linus")
 
 // profile passes on a profile. An old one is better than none: when profiles is
 // gone, whatever the reason, it answers the last good copy, marked as such.
-func (s *service) profile(w http.ResponseWriter, r *http.Request) error {
+func (s *service) profile(w http.ResponseWriter, r *http.Request, c *call) error {
 	id := r.PathValue("id")
 	if len(id) > maxName {
 		return errUnknownProfile
 	}
-	body, err := s.call(r.Context(), profiles, "/upstream/profiles/"+id, dependency.Request{
+	body, err := c.doPath("/upstream/profiles/"+id, dependency.Request{
 		Decode: func(body []byte) error {
 			var p struct{ ID, Name string }
 			return decode(body, &p, func() bool { return p.ID == id && p.Name != "" })
@@ -38,7 +38,7 @@ func (s *service) profile(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if body, age, ok := s.copies.get(id, now); ok {
-		w.Header().Set("Storefront-Fallback", "cached")
+		c.fallback("cached")
 		w.Header().Set("Age", strconv.Itoa(int(age.Seconds()))) // RFC 9111, §5.1
 		return write(w, jsonType, string(body))
 	}

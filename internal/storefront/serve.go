@@ -30,6 +30,7 @@ func Serve(ctx context.Context, ln net.Listener, cfg Config) error {
 }
 
 func (s *service) serve(ctx context.Context, ln net.Listener) error {
+	s.address = ln.Addr()
 	var silent silentConns
 	srv := &http.Server{
 		Handler:     s,

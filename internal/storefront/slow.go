@@ -1,6 +1,7 @@
 package storefront
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
@@ -11,7 +12,8 @@ import (
 
 // slow works for a while, with room for little at once.
 func (s *service) slow(w http.ResponseWriter, r *http.Request) error {
-	return s.shedder.Do(r.Context(), urgency(r), func() error {
+	err := s.shedder.Do(r.Context(), urgency(r), func() error {
+		s.tellDecision("slow", allowed)
 		done := time.NewTimer(s.cfg.SlowWork)
 		defer done.Stop()
 		select {
@@ -21,15 +23,27 @@ func (s *service) slow(w http.ResponseWriter, r *http.Request) error {
 			return r.Context().Err()
 		}
 	})
+	s.countShed(err, "/slow", "slow")
+	return err
+}
+
+// countShed counts a request if it was shed.
+func (s *service) countShed(err error, route, by string) {
+	if errors.Is(err, shed.ErrBusy) {
+		s.metrics.Shed.WithLabelValues(route).Inc()
+		s.tellDecision(by, rejected)
+	}
 }
 
 // limitInFlight bounds all business requests together.
 func (s *service) limitInFlight(next http.Handler) http.Handler {
 	return s.handle(func(w http.ResponseWriter, r *http.Request) error {
-		return s.inFlight.Do(r.Context(), shed.DefaultUrgency, func() error {
+		err := s.inFlight.Do(r.Context(), shed.DefaultUrgency, func() error {
 			next.ServeHTTP(w, r)
 			return nil
 		})
+		s.countShed(err, "global", "in_flight")
+		return err
 	})
 }
 

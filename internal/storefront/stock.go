@@ -1,7 +1,6 @@
 package storefront
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 
@@ -18,13 +17,13 @@ type stockAnswer struct {
 
 // stock says how much there is of a SKU. A shop can do without for a while: when
 // inventory is gone, whatever the reason, it says so and goes on.
-func (s *service) stock(w http.ResponseWriter, r *http.Request) error {
+func (s *service) stock(w http.ResponseWriter, r *http.Request, c *call) error {
 	sku := r.PathValue("sku")
 	if len(sku) > maxName {
 		return errUnknownSKU
 	}
 	answer := stockAnswer{SKU: sku}
-	_, err := s.call(r.Context(), inventory, "/upstream/inventory/stock/"+sku, dependency.Request{
+	_, err := c.doPath("/upstream/inventory/stock/"+sku, dependency.Request{
 		Decode: func(body []byte) error {
 			return decode(body, &answer.Stock, func() bool { return answer.Stock != nil })
 		},
@@ -37,11 +36,7 @@ func (s *service) stock(w http.ResponseWriter, r *http.Request) error {
 		return err
 	default:
 		answer.Stock, answer.Note = nil, "check availability"
-		w.Header().Set("Storefront-Fallback", "default")
+		c.fallback("default")
 	}
-	body, err := json.Marshal(answer)
-	if err != nil {
-		return err
-	}
-	return write(w, jsonType, string(body))
+	return encode(w, answer)
 }

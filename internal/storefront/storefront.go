@@ -3,17 +3,17 @@
 package storefront
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
 
-	"example.com/storefront/internal/breaker"
 	"example.com/storefront/internal/dependency"
+	"example.com/storefront/internal/observe"
 	"example.com/storefront/internal/ratelimit"
 	"example.com/storefront/internal/shed"
 	"example.com/storefront/internal/simulator"
@@ -22,9 +22,12 @@ import (
 // service is what the handlers share.
 type service struct {
 	http.Handler
-	cfg   Config
-	log   *slog.Logger
-	drain drain
+	cfg     Config
+	log     *slog.Logger
+	metrics *observe.Metrics
+	watch   observe.Events
+	address net.Addr // where it listens; nil if New's caller serves it
+	drain   drain
 
 	// What it calls, and what acts that out, by the names in policies.
 	dependencies map[string]*dependency.Client
@@ -36,6 +39,7 @@ type service struct {
 	limiter  *ratelimit.Limiter // of /limited
 	inFlight *shed.Shedder      // of all business routes
 	shedder  *shed.Shedder      // of /slow
+	streams  *shed.Shedder      // of /events
 }
 
 // New returns the whole service as a handler, or an error that names what is
@@ -56,7 +60,7 @@ func newService(cfg Config) (*service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s := &service{cfg: cfg, log: cfg.Log, payments: simulator.NewPayments()}
+	s := &service{cfg: cfg, log: cfg.Log, metrics: observe.NewMetrics(), drain: newDrain(), payments: simulator.NewPayments()}
 	s.simulated = map[string]*simulator.Dependency{
 		flaky:     simulator.Flaky(),
 		inventory: simulator.Inventory(),
@@ -75,7 +79,7 @@ func newService(cfg Config) (*service, error) {
 		s.dependencies[name] = client
 	}
 
-	var err1, err2, err3, err4 error
+	var err1, err2, err3, err4, err5 error
 	if cfg.CallerRate > 0 {
 		s.callers, err1 = ratelimit.New(ratelimit.Config{Burst: cfg.CallerBurst, Rate: cfg.CallerRate, MaxKeys: cfg.LimitMaxKeys})
 	}
@@ -84,40 +88,32 @@ func newService(cfg Config) (*service, error) {
 	s.shedder, err4 = shed.New(shed.Config{
 		Permits: cfg.SlowPermits, Policy: cfg.SlowPolicy, Queue: cfg.SlowQueue, MaxWait: cfg.SlowMaxWait,
 	})
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	s.streams, err5 = shed.New(shed.Config{Permits: maxStreams})
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return nil, err
 	}
-	s.Handler = s.routes()
+	routes := s.routes()
+	s.Handler = routes
+	s.measure(patterns(routes))
 	return s, nil
 }
 
-// newClient returns the client of a dependency, whose doings are logged.
-func (s *service) newClient(name string, policy dependency.Policy) (*dependency.Client, error) {
-	policy.Breaker.OnTransition = func(t breaker.Transition) { s.logTransition(name, t) }
-	policy.Retry.OnGiveUp = func(ctx context.Context, reason string, err error) { s.logGiveUp(ctx, name, reason, err) }
-	return dependency.New(dependency.Config{
-		Policy:    policy,
-		Dial:      dial,
-		OnAttempt: func(ctx context.Context, a dependency.Attempt) { s.logAttempt(ctx, name, a) },
-	})
-}
-
 // routes has every route, and all that a request passes on its way to one.
-func (s *service) routes() http.Handler {
+func (s *service) routes() chi.Router {
 	r := chi.NewRouter()
-	r.Use(s.logRequests, s.recoverPanics, s.readBody, decodePath, middleware.GetHead)
+	r.Use(s.observeRequests, s.refuseCrossOrigin, s.readBody, decodePath, middleware.GetHead)
 	r.NotFound(s.handle(notFound))
 	r.MethodNotAllowed(s.handle(methodNotAllowed))
 
 	// Business: bounded, and refused while draining.
 	r.Group(func(r chi.Router) {
 		r.Use(s.unlessDraining, s.limitCallers, s.limitInFlight)
-		r.Get("/checkout", s.handle(s.checkout))
+		r.Get("/checkout", s.calling(flaky, s.checkout))
+		r.Get("/stock/{sku}", s.calling(inventory, s.stock))
+		r.Post("/charge", s.calling(payments, s.charge))
+		r.Get("/profile/{id}", s.calling(profiles, s.profile))
 		r.Get("/limited", s.handle(s.limited))
 		r.Get("/slow", s.handle(s.slow))
-		r.Get("/stock/{sku}", s.handle(s.stock))
-		r.Post("/charge", s.handle(s.charge))
-		r.Get("/profile/{id}", s.handle(s.profile))
 	})
 
 	// The dependencies themselves. No bound: a full service must not wait for
@@ -128,7 +124,21 @@ func (s *service) routes() http.Handler {
 	r.Get("/upstream/payments/charges", s.payments.ServeLedger)
 	r.Get("/upstream/profiles/{id}", s.simulated[profiles].ServeHTTP)
 
-	// For those who run it.
+	// What goes wrong with them, on purpose.
+	r.Get("/faults", s.handle(s.faults))
+	r.Get("/faults/{dependency}", s.handle(s.fault))
+	r.Group(func(r chi.Router) {
+		r.Use(s.controlled)
+		r.Put("/faults/{dependency}", s.handle(s.setFault))
+		r.Delete("/faults/{dependency}", s.handle(s.resetFault))
+		r.Delete("/faults", s.handle(s.resetFaults))
+		r.Post("/reset", s.handle(s.reset))
+	})
+
+	// For those who run it. Looking changes nothing.
+	r.Get("/status", s.handle(s.status))
+	r.Get("/events", s.handle(s.events))
+	r.Get("/metrics", s.metrics.ServeHTTP)
 	r.Get("/healthz", s.handle(healthz))
 	r.Get("/readyz", s.handle(s.readyz))
 	return r

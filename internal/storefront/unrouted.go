@@ -25,6 +25,16 @@ func methodNotAllowed(w http.ResponseWriter, r *http.Request) error {
 	return errMethod
 }
 
+// patterns has those of all routes.
+func patterns(routes chi.Routes) []string {
+	var all []string
+	_ = chi.Walk(routes, func(_, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		all = append(all, pattern)
+		return nil
+	})
+	return all
+}
+
 // decodePath has chi route by the path as routePath has it.
 func decodePath(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

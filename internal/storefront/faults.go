@@ -1,0 +1,118 @@
+package storefront
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+
+	"example.com/storefront/internal/simulator"
+)
+
+var errUnknownDependency = errors.New("unknown dependency; try flaky, inventory, payments or profiles")
+
+// faults answers the fault in force of each dependency.
+func (s *service) faults(w http.ResponseWriter, _ *http.Request) error {
+	all := map[string]simulator.Setting{}
+	for name, d := range s.simulated {
+		all[name] = d.Setting()
+	}
+	return encode(w, all)
+}
+
+// fault answers the fault in force of one.
+func (s *service) fault(w http.ResponseWriter, r *http.Request) error {
+	d, ok := s.simulated[r.PathValue("dependency")]
+	if !ok {
+		return errUnknownDependency
+	}
+	return encode(w, d.Setting())
+}
+
+// setFault replaces it, and answers the new one.
+func (s *service) setFault(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("dependency")
+	d, ok := s.simulated[name]
+	if !ok {
+		return errUnknownDependency
+	}
+	form, err := formOf(r)
+	if err != nil {
+		return err
+	}
+	fault, err := simulator.ParseFault(form)
+	if err != nil {
+		return badRequest(err.Error())
+	}
+	if err := d.Set(fault); err != nil {
+		return badRequest(err.Error())
+	}
+	setting := d.Setting()
+	s.log.Info("fault set", "dependency", name, "script", setting.Script, "status", setting.Status, "latency", fault.Latency)
+	return encode(w, setting)
+}
+
+// formOf reads the fields of a body, which may be empty. Those of a query would be
+// lost on a PUT to somebody who meant a body.
+func formOf(r *http.Request) (url.Values, error) {
+	if r.URL.RawQuery != "" {
+		return nil, badRequest("the query: must be empty; the fields go into the body, as curl -d script=F has them")
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if len(body) > 0 && (err != nil || kind != "application/x-www-form-urlencoded") {
+		return nil, badRequest("the body: must be a form, application/x-www-form-urlencoded, as curl -d script=F sends it")
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, badRequest("the body: " + err.Error())
+	}
+	return form, nil
+}
+
+// resetFault makes a dependency as it was at the start, its counts and its state
+// included.
+func (s *service) resetFault(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("dependency")
+	d, ok := s.simulated[name]
+	if !ok {
+		return errUnknownDependency
+	}
+	d.Reset()
+	s.log.Info("fault reset", "dependency", name)
+	return encode(w, d.Setting())
+}
+
+// resetFaults does so with all of them.
+func (s *service) resetFaults(w http.ResponseWriter, r *http.Request) error {
+	for _, d := range s.simulated {
+		d.Reset()
+	}
+	s.log.Info("faults reset")
+	return s.faults(w, r)
+}
+
+// reset is a clean slate: all that a client can notice is as after a start. What is
+// under way goes on, and keeps its permits. Metrics go on as well: a counter that
+// falls would look like a restart.
+func (s *service) reset(w http.ResponseWriter, _ *http.Request) error {
+	for _, d := range s.simulated {
+		d.Reset()
+	}
+	for _, client := range s.dependencies {
+		client.Reset()
+	}
+	s.copies.clear()
+	s.limiter.Reset()
+	if s.callers != nil {
+		s.callers.Reset()
+	}
+	s.inFlight.Reset()
+	s.shedder.Reset()
+	s.log.Info("reset")
+	return write(w, textType, "reset")
+}

@@ -1,0 +1,61 @@
+package storefront
+
+import (
+	"time"
+
+	"example.com/storefront/internal/breaker"
+	"example.com/storefront/internal/dependency"
+)
+
+// What a rate limit decides, as events and metrics spell it.
+const (
+	allowed  = "allowed"
+	rejected = "rejected"
+	overflow = "overflow" // rejected by the bucket that the keys beyond the cap share
+)
+
+// measure adds what is read when somebody looks, and makes every series visible
+// before anything has happened: to see a counter rise from 0, Prometheus must have
+// seen the 0.
+func (s *service) measure(routes []string) {
+	for name, client := range s.dependencies {
+		s.metrics.Gauge("circuit_breaker_state", "0 closed, 0.5 half-open or probe due, 1 open.", map[string]string{"name": name}, func() float64 {
+			switch b := client.Snapshot().Breaker; {
+			case b.State == breaker.Closed:
+				return 0
+			case b.State == breaker.HalfOpen, b.ProbeDue:
+				return 0.5
+			default:
+				return 1
+			}
+		})
+		s.metrics.Gauge("bulkhead_in_use", "Permits taken.", map[string]string{"dependency": name}, func() float64 {
+			return float64(client.Snapshot().Bulkhead.InUse)
+		})
+		for _, change := range [][2]breaker.State{
+			{breaker.Closed, breaker.Open}, {breaker.Open, breaker.HalfOpen}, {breaker.HalfOpen, breaker.Open}, {breaker.HalfOpen, breaker.Closed},
+			{breaker.Open, breaker.Closed}, // by a reset
+		} {
+			s.metrics.Transitions.WithLabelValues(name, string(change[0]), string(change[1]))
+		}
+		for _, outcome := range dependency.Outcomes {
+			s.metrics.Attempts.WithLabelValues(name, string(outcome))
+		}
+		s.metrics.Calls.WithLabelValues(name)
+		s.metrics.BreakerRejected.WithLabelValues(name)
+		s.metrics.BudgetRefused.WithLabelValues(name)
+		s.metrics.BulkheadRejected.WithLabelValues(name)
+	}
+	s.metrics.Gauge("ratelimit_keys", "Keys that have a bucket of their own.", nil, func() float64 {
+		return float64(s.limiter.Snapshot(time.Now()).Keys)
+	})
+	for _, decision := range []string{allowed, rejected, overflow} {
+		s.metrics.Decisions.WithLabelValues(decision)
+	}
+	for _, route := range []string{"/slow", "global"} {
+		s.metrics.Shed.WithLabelValues(route)
+	}
+	for _, route := range routes {
+		s.metrics.Route(route)
+	}
+}

@@ -1,0 +1,43 @@
+package storefront
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"example.com/storefront/internal/dependency"
+)
+
+// without reads the layers that ?without= leaves out, a list or several. That is a
+// control.
+func (s *service) without(r *http.Request) (without dependency.Without, err error) {
+	if r.URL.RawQuery == "" {
+		return without, nil
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return without, badRequest("the query: " + err.Error())
+	}
+	if !query.Has("without") {
+		return without, nil
+	}
+	if err := s.control(r); err != nil {
+		return without, err
+	}
+	for name := range strings.SplitSeq(strings.Join(query["without"], ","), ",") {
+		switch name {
+		case "bulkhead":
+			without.Bulkhead = true
+		case "breaker":
+			without.Breaker = true
+		case "retry":
+			without.Retry = true
+		case "timeout":
+			without.Timeout = true
+		default:
+			return without, badRequest(fmt.Sprintf("without: %.40q is not bulkhead, breaker, retry or timeout", name))
+		}
+	}
+	return without, nil
+}
