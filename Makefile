@@ -2,7 +2,7 @@
 staticcheck := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race lint bench walkthrough fuzz ci
+.PHONY: help run test race lint bench alerts walkthrough fuzz ci
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,11 @@ lint: ## gofmt, go mod tidy, go vet, staticcheck
 bench: ## what each pattern costs; compare within one run
 	go test -run '^$$' -bench . -benchmem ./internal/...
 
+alerts: ## the alert rules for Prometheus, checked and tested; needs its promtool
+	promtool check rules scripts/alerts.yml
+	promtool check config scripts/prometheus.yml
+	promtool test rules scripts/alerts_test.yml
+
 walkthrough: ## the README's sessions with real binaries, real curl, real time
 	scripts/walkthrough.sh
 	STOREFRONT_FOR_REAL=1 go test -count=1 -run ForReal ./cmd/storefront
@@ -38,6 +43,7 @@ fuzz: ## the parsers, 40,000 inputs each
 	go test $(fuzzed) -fuzz FuzzUrgency ./internal/storefront
 	go test $(fuzzed) -fuzz FuzzCharge ./internal/simulator
 	go test $(fuzzed) -fuzz FuzzIdempotencyKey ./internal/simulator
+	go test $(fuzzed) -fuzz FuzzFault ./internal/simulator
 
 ci: ## what CI runs, apt-get install included
 	.ci/run
