@@ -28,11 +28,11 @@ func ParseCharge(body []byte) (Charge, error) {
 	var c Charge
 	var valid json.RawMessage
 	if err := json.Unmarshal(body, &valid); err != nil {
-		return c, fmt.Errorf("the body: %w", err)
+		return c, fmt.Errorf("%w: %w", errNoCharge, err)
 	}
 	dec := json.NewDecoder(bytes.NewReader(body))
 	if open, _ := dec.Token(); open != json.Delim('{') {
-		return c, errors.New(`the body: must be an object like {"amount":1250,"token":"tok_visa"}`)
+		return c, errNoCharge
 	}
 	given := map[string]bool{}
 	for dec.More() {
@@ -49,7 +49,7 @@ func ParseCharge(body []byte) (Charge, error) {
 		case "token":
 			err = dec.Decode(&c.Token)
 		default:
-			return c, fmt.Errorf("%s: unknown field", quoted(field))
+			return c, fmt.Errorf("%s: unknown field; try amount or token", quoted(field))
 		}
 		if err != nil { // the wrong type
 			return c, errors.New(rules[field])
@@ -63,6 +63,8 @@ func ParseCharge(body []byte) (Charge, error) {
 	}
 	return c, nil
 }
+
+var errNoCharge = errors.New(`the body: must be an object like {"amount":1250,"token":"tok_visa"}`)
 
 var rules = map[string]string{
 	"amount": "amount: must be a whole number from 1 to 99999999",

@@ -28,7 +28,7 @@ const (
 const statusClientClosed = 499
 
 var (
-	errNotFound   = errors.New("no such route; try /checkout, /limited, /slow, /stock/mug, /profile/ada or POST /charge")
+	errNotFound   = errors.New("no such route; try /checkout, /limited, /slow, /stock/mug, /profile/ada, POST /charge, /faults or /status")
 	errMethod     = errors.New("method not allowed")
 	errDraining   = errors.New("draining")
 	errBadRequest = errors.New("bad request")
@@ -46,7 +46,7 @@ var answers = []struct {
 	{context.Canceled, statusClientClosed, ""},
 	{context.DeadlineExceeded, http.StatusGatewayTimeout, ""}, // of middleware around New's handler
 	{errBadRequest, http.StatusBadRequest, ""},
-	{errControlsOff, http.StatusForbidden, "start the server on a loopback address, or with -controls on"},
+	{errControls, http.StatusForbidden, ""},
 	{errForeignHost, http.StatusForbidden, "use localhost or an IP address, or start the server with -controls on"},
 	{errCrossOrigin, http.StatusForbidden, ""},
 	{errNotFound, http.StatusNotFound, ""},

@@ -122,12 +122,12 @@ var claims = []struct {
 			w.Errorf("%s", got)
 		}
 	}},
-	{"A PUT replaces the whole setting, from the start of its script", Config{}, func(w *world) {
+	{"replaces the whole setting: what is not given is the default", Config{}, func(w *world) {
 		w.put("/faults/flaky", "script=SF&latency=1s&status=500")
 		w.get("/flaky")
 		w.want(w.put("/faults/flaky", "script=SF"), `200 {"script":"SF","next":0,"status":503}`)
 	}},
-	{"`DELETE /faults` heals all four.", Config{}, func(w *world) {
+	{"`DELETE /faults` does so for all four.", Config{}, func(w *world) {
 		for _, name := range []string{flaky, inventory, payments, profiles} {
 			w.put("/faults/"+name, "script=H")
 		}
@@ -151,7 +151,7 @@ var claims = []struct {
 			w.Errorf("the refusals took %v", took-10*time.Second)
 		}
 	}},
-	{"(`Retry-After` is the time left, but never over 5 s, so that a workshop asks again early.)", Config{}, func(w *world) {
+	{"(`Retry-After` is the time left, but of `/checkout` never over 5 s, so that a workshop asks again early.)", Config{}, func(w *world) {
 		w.put("/faults/flaky", "script=F")
 		for range 3 {
 			w.get("/checkout")
@@ -274,9 +274,9 @@ var claims = []struct {
 		}
 	}},
 	{"`-controls on` gives them to everybody, `-controls off` to nobody (403).", Config{Controls: ControlsOff}, func(w *world) {
-		w.want(w.put("/faults/flaky", "script=F"), "403 controls are off")
-		w.want(w.post("/reset", ""), "403 controls are off")
-		w.want(w.get("/checkout?without=retry"), "403 controls are off")
+		w.want(w.put("/faults/flaky", "script=F"), "403 controls are off, by -controls off")
+		w.want(w.post("/reset", ""), "403 controls are off, by -controls off")
+		w.want(w.get("/checkout?without=retry"), "403 controls are off, by -controls off")
 		w.service.cfg.Controls = ControlsOn
 		w.want(w.raw("POST /reset", "Host: shop.example", ""), "200 reset")
 	}},

@@ -2,6 +2,7 @@ package storefront
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -23,7 +24,9 @@ const (
 )
 
 var (
-	errControlsOff = errors.New("controls are off")
+	errControls    = errors.New("controls are off")
+	errControlsOff = fmt.Errorf("%w, by -controls off", errControls)
+	errNotLoopback = fmt.Errorf("%w, as the server does not listen on a loopback address; -controls on allows them", errControls)
 	errForeignHost = errors.New("controls are for requests to localhost or an IP address")
 	errCrossOrigin = errors.New("a web page of another origin may not do this")
 )
@@ -53,7 +56,7 @@ func (s *service) control(r *http.Request) error {
 	}
 	switch {
 	case !isLoopback(address):
-		return errControlsOff
+		return errNotLoopback
 	case !isLocalHost(r.Host):
 		return errForeignHost
 	}

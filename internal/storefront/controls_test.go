@@ -22,7 +22,7 @@ var everyControl = []struct{ method, path, want string }{
 }
 
 func TestControlsAreForThisMachineUnlessToldOtherwise(t *testing.T) {
-	const off = "403 controls are off"
+	const off = "403 controls are off, as the server does not listen on a loopback address; -controls on allows them"
 	const foreign = "403 controls are for requests to localhost or an IP address"
 	for _, tt := range []struct {
 		controls Controls
@@ -49,7 +49,7 @@ func TestControlsAreForThisMachineUnlessToldOtherwise(t *testing.T) {
 		{ControlsAuto, "[::]:3000", "localhost", off},
 		{ControlsOn, "[::]:3000", "evil.example", ""},
 		{ControlsOn, "127.0.0.1:3000", "evil.example", ""},
-		{ControlsOff, "127.0.0.1:3000", "localhost", off},
+		{ControlsOff, "127.0.0.1:3000", "localhost", "403 controls are off, by -controls off"},
 	} {
 		for _, c := range everyControl {
 			inBubble(t, Config{Controls: tt.controls}, func(w *world) {

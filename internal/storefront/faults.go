@@ -64,7 +64,7 @@ func formOf(r *http.Request) (url.Values, error) {
 		return nil, err
 	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if len(body) > 0 && (err != nil || kind != "application/x-www-form-urlencoded") {
+	if len(body) > 0 && (err != nil || kind != "application/x-www-form-urlencoded" || body[0] == '{') {
 		return nil, badRequest("the body: must be a form, application/x-www-form-urlencoded, as curl -d script=F sends it")
 	}
 	form, err := url.ParseQuery(string(body))

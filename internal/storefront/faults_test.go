@@ -88,6 +88,7 @@ func TestBadFaultsAreNamedAndChangeNothing(t *testing.T) {
 			{"/faults/flaky", "script=%zz", form, `400 the body: invalid URL escape "%zz"`},
 			{"/faults/flaky", "script=S;status=500", form, `400 the body: invalid semicolon separator in query`},
 			{"/faults/flaky", `{"script":"F"}`, "Content-Type: application/json", noForm},
+			{"/faults/flaky", `{"script":"F"}`, form, noForm}, // as curl -d sends it
 			{"/faults/flaky", "script=F", "X-None: 1", noForm},
 			{"/faults/flaky?script=F", "", form, noQuery},
 			{"/faults/gateway", "script=F", form, "404 unknown dependency; try flaky, inventory, payments or profiles"},

@@ -80,7 +80,7 @@ func TestOtherMethodsGet405AndUnknownPaths404(t *testing.T) {
 					}
 					continue
 				}
-				if got.status != 405 || got.body != "method not allowed" && method != "HEAD" {
+				if got.status != 405 || got.body != "method not allowed; try "+strings.ReplaceAll(p.allow, ", ", " or ") && method != "HEAD" {
 					w.Errorf("%s %s: %v, want 405", method, p.path, got)
 				}
 				if cache := got.header.Get("Cache-Control"); cache != "no-store" {
@@ -91,10 +91,10 @@ func TestOtherMethodsGet405AndUnknownPaths404(t *testing.T) {
 				}
 			}
 		}
-		w.want(w.send(w.Context(), "POST", "/%73low"), "405 method not allowed")
+		w.want(w.send(w.Context(), "POST", "/%73low"), "405 method not allowed; try GET or HEAD")
 		w.want(w.get("/%73low"), "200 done")
 		encoded := w.send(w.Context(), "POST", "/stock/a%2fb")
-		w.want(encoded, "405 method not allowed")
+		w.want(encoded, "405 method not allowed; try GET or HEAD")
 		if allow := encoded.header.Get("Allow"); allow != "GET, HEAD" {
 			w.Errorf("an encoded slash: Allow %q", allow)
 		}
@@ -149,7 +149,7 @@ func TestErrorsAreProblemsForThoseWhoAskForJSON(t *testing.T) {
 			{"/slow", `503 {"type":"about:blank","title":"Service Unavailable","status":503,"detail":"busy",` +
 				`"retry_after":1,"hint":"wait until a request under way is done"}`},
 			{"/nope", `404 {"type":"about:blank","title":"Not Found","status":404,` +
-				`"detail":"no such route; try /checkout, /limited, /slow, /stock/mug, /profile/ada or POST /charge"}`},
+				`"detail":"no such route; try /checkout, /limited, /slow, /stock/mug, /profile/ada, POST /charge, /faults or /status"}`},
 		} {
 			got := w.get(tt.path, "Accept: application/json")
 			w.want(got, tt.want)
@@ -269,7 +269,8 @@ func TestReadmeHasThePolicies(t *testing.T) {
 		if name == payments {
 			attempts += " with a key, else 1"
 		}
-		row := fmt.Sprintf("| `%s` | %d | %s | %s | %d | %v | %s | %v |", name, p.Bulkhead.Permits, opens, cooldown,
+		route := map[string]string{flaky: "/checkout", inventory: "/stock/{sku}", payments: "/charge", profiles: "/profile/{id}"}[name]
+		row := fmt.Sprintf("| `%s` | `%s` | %d | %s | %s | %d | %v | %s | %v |", name, route, p.Bulkhead.Permits, opens, cooldown,
 			p.Breaker.Probes, p.Timeout, attempts, p.Deadline)
 		if !strings.Contains(string(readme), row) {
 			t.Errorf("README lacks %s", row)

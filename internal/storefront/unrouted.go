@@ -1,6 +1,7 @@
 package storefront
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -22,7 +23,7 @@ func methodNotAllowed(w http.ResponseWriter, r *http.Request) error {
 		return errNotFound
 	}
 	w.Header().Set("Allow", strings.Join(allow, ", "))
-	return errMethod
+	return fmt.Errorf("%w; try %s", errMethod, strings.Join(allow, " or "))
 }
 
 // patterns has those of all routes.
