@@ -82,18 +82,18 @@ type Transition struct {
 // call pass, and learns nothing from it.
 type Breaker struct {
 	cfg      Config
-	gb       *gobreaker.CircuitBreaker[struct{}]
-	opens    atomic.Uint64 // how often it opened; atomic, as calls under way ask often
+	machine  atomic.Pointer[gobreaker.CircuitBreaker[struct{}]] // Reset replaces it
+	opens    atomic.Uint64                                      // how often it opened; atomic, as calls under way ask often
 	rejected atomic.Uint64
 
 	mu          sync.Mutex
+	resets      int          // guarded by mu
 	state       State        // guarded by mu
 	rule        rule         // guarded by mu
 	refusal     *OpenError   // guarded by mu; of the latest opening
 	transitions uint64       // guarded by mu
 	pending     []Transition // guarded by mu; OnTransition has not seen them
 	notifying   bool         // guarded by mu; somebody is calling OnTransition
-	replaced    bool         // guarded by mu; another is in its place
 }
 
 // New returns a closed Breaker, or an error that names the field it cannot work
@@ -138,35 +138,38 @@ func New(cfg Config) (*Breaker, error) {
 		// Not 0, which means a minute to gobreaker, and the longest must not overflow.
 		cfg.Cooldown = max(1, time.Duration(min(float64(cfg.Cooldown)*factor, math.MaxInt64/2)))
 	}
-	return start(cfg), nil
-}
-
-func start(cfg Config) *Breaker {
 	b := &Breaker{cfg: cfg, state: Closed, rule: newRule(cfg)}
-	b.gb = gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
-		MaxRequests:   uint32(cfg.Probes),
-		Timeout:       cfg.Cooldown,
-		ReadyToTrip:   b.failed,
-		IsSuccessful:  b.succeeded,
-		IsExcluded:    func(err error) bool { return err != nil && cfg.Neutral(err) },
-		OnStateChange: b.changed,
-	})
-	return b
+	b.machine.Store(b.newMachine(0))
+	return b, nil
 }
 
-// Renew returns a closed Breaker with the settings of b, the jitter drawn for it
-// included, to take its place. Calls under way end with b, which tells OnTransition
-// about its own closing, and nothing after that.
-func (b *Breaker) Renew() *Breaker {
-	next := start(b.cfg)
+// newMachine returns one that changes b until the next reset.
+func (b *Breaker) newMachine(reset int) *gobreaker.CircuitBreaker[struct{}] {
+	return gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
+		MaxRequests:   uint32(b.cfg.Probes),
+		Timeout:       b.cfg.Cooldown,
+		ReadyToTrip:   func(gobreaker.Counts) bool { return b.failed(reset) },
+		IsSuccessful:  func(err error) bool { return b.succeeded(reset, err) },
+		IsExcluded:    func(err error) bool { return err != nil && b.cfg.Neutral(err) },
+		OnStateChange: func(_ string, from, to gobreaker.State) { b.changed(reset, states[from], states[to]) },
+	})
+}
+
+// Reset closes b and forgets what was counted. The calls under way go on, and their
+// results count no more. The jitter stays the one that was drawn.
+func (b *Breaker) Reset() {
+	defer b.notify()
 	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.resets++
+	b.machine.Store(b.newMachine(b.resets))
 	if b.state != Closed {
 		b.pending = append(b.pending, Transition{From: b.state, To: Closed, At: time.Now()})
 	}
-	b.state, b.replaced = Closed, true
-	b.mu.Unlock()
-	b.notify()
-	return next
+	b.state = Closed
+	b.rule.clear()
+	b.transitions = 0
+	b.rejected.Store(0)
 }
 
 // Do runs fn and returns its error, or an *OpenError without running it.
@@ -186,7 +189,7 @@ func (b *Breaker) Do(fn func(opened func() bool) error) error {
 	opens := b.opens.Load()
 	admitted := false
 	defer b.notify()
-	_, err := b.gb.Execute(func() (struct{}, error) {
+	_, err := b.machine.Load().Execute(func() (struct{}, error) {
 		admitted = true
 		b.notify()
 		return struct{}{}, fn(func() bool { return b.opens.Load() != opens })
@@ -204,35 +207,40 @@ func (b *Breaker) Do(fn func(opened func() bool) error) error {
 // those: failed if succeeded says no and the breaker is closed. gobreaker counts
 // too, but its rolling counts grow old only when a call comes, and a Snapshot
 // must not show failures of long ago.
-func (b *Breaker) succeeded(err error) bool {
+//
+// What a machine from before a reset calls changes nothing any more.
+func (b *Breaker) succeeded(reset int, err error) bool {
 	if err != nil && !b.cfg.Healthy(err) {
 		return false
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.rule.succeeded(time.Now())
+	if reset == b.resets {
+		b.rule.succeeded(time.Now())
+	}
 	return true
 }
 
-func (b *Breaker) failed(gobreaker.Counts) bool {
+func (b *Breaker) failed(reset int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.rule.failed(time.Now())
+	return reset == b.resets && b.rule.failed(time.Now())
 }
 
 // changed runs under gobreaker's lock: it must not call gobreaker, nor anybody
 // else's code.
-func (b *Breaker) changed(_ string, from, to gobreaker.State) {
+func (b *Breaker) changed(reset int, from, to State) {
 	now := time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.replaced {
-		b.state = states[to]
-		b.pending = append(b.pending, Transition{From: states[from], To: states[to], At: now})
+	if reset != b.resets {
+		return
 	}
+	b.state = to
 	b.rule.clear()
 	b.transitions++
-	if to == gobreaker.StateOpen {
+	b.pending = append(b.pending, Transition{From: from, To: to, At: now})
+	if to == Open {
 		b.opens.Add(1)
 		// One error serves every refusal until the probe, so refusing
 		// allocates nothing.

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Snapshot is a breaker at one moment. Taking it changes nothing, unlike
-// gobreaker's State, which moves an open breaker to half-open.
+// Snapshot is a breaker at one moment, its counts those since the start or Reset. Taking
+// it changes nothing, unlike gobreaker's State, which moves an open breaker to half-open.
 type Snapshot struct {
 	State       State
 	ProbeDue    bool          // open, the cool-down is over, nobody has called yet
 	RetryAfter  time.Duration // left of the cool-down; 0 unless open
-	Transitions uint64        // changes of state since the start
-	Rejected    uint64        // calls refused since the start
+	Transitions uint64        // changes of state
+	Rejected    uint64        // calls refused
 
 	// What could open it, 0 unless closed: failures in a row, or within the
 	// window where a ratio rules.

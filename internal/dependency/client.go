@@ -9,7 +9,6 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"example.com/storefront/internal/breaker"
@@ -21,7 +20,8 @@ import (
 type Config struct {
 	Policy Policy
 	// Dial opens the connections. Its ctx has the values of the attempt's, and
-	// ends after twice Policy.Timeout at most. nil means a net.Dialer's.
+	// ends after twice Policy.Timeout at most, or twice Policy.Deadline in a call
+	// without the timeout. nil means a net.Dialer's.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// OnAttempt is told each attempt when it has ended.
 	OnAttempt func(context.Context, Attempt)
@@ -31,19 +31,13 @@ type Config struct {
 type Client struct {
 	policy    Policy
 	bulkhead  *bulkhead.Bulkhead
-	memory    atomic.Pointer[memory]
+	breaker   *breaker.Breaker
+	retry     *retry.Retrier
 	transport *http.Transport
 	onAttempt func(context.Context, Attempt)
 
 	// What the ends of time are called, made once.
 	errTimeout, errDeadline error
-}
-
-// memory is the layers that remember how calls went. Reset replaces both: a call
-// keeps those it began with.
-type memory struct {
-	breaker *breaker.Breaker
-	retry   *retry.Retrier
 }
 
 // New returns a Client, or an error that names the field it cannot work with.
@@ -67,18 +61,16 @@ func New(cfg Config) (*Client, error) {
 	if cfg.OnAttempt == nil {
 		cfg.OnAttempt = func(context.Context, Attempt) {}
 	}
-	c := &Client{
-		policy:   p,
-		bulkhead: bh,
-		// A dial may take longer than an attempt, which should end by its own
-		// timeout and not by this one.
-		transport:   newTransport(bh.Snapshot().Permits, 2*min(p.Timeout, p.Deadline, math.MaxInt64/2), cfg.Dial),
+	return &Client{
+		policy:      p,
+		bulkhead:    bh,
+		breaker:     br,
+		retry:       rt,
+		transport:   newTransport(bh.Snapshot().Permits, p, cfg.Dial),
 		onAttempt:   cfg.OnAttempt,
 		errTimeout:  fmt.Errorf("%w after %v", ErrTimeout, p.Timeout),
 		errDeadline: fmt.Errorf("%w after %v", ErrDeadline, p.Deadline),
-	}
-	c.memory.Store(&memory{br, rt})
-	return c, nil
+	}, nil
 }
 
 // Do makes a call and returns the body of the answer, which is JSON. This is the
@@ -98,6 +90,9 @@ func New(cfg Config) (*Client, error) {
 func (c *Client) Do(caller context.Context, req Request) (body []byte, err error) {
 	unknown := false
 	layers := c.layers(req.Without)
+	if req.Without.Timeout {
+		caller = context.WithValue(caller, withoutTimeout{}, true)
+	}
 	err = layers.bulkhead.Do(caller, func() error {
 		// Only now, as a wait for a permit is not the dependency's fault.
 		deadline := time.Now().Add(c.policy.Deadline)
@@ -140,32 +135,38 @@ type Snapshot struct {
 
 // Snapshot reports the layers.
 func (c *Client) Snapshot() Snapshot {
-	m := c.memory.Load()
-	return Snapshot{Bulkhead: c.bulkhead.Snapshot(), Breaker: m.breaker.Snapshot(), Retry: m.retry.Snapshot()}
+	return Snapshot{Bulkhead: c.bulkhead.Snapshot(), Breaker: c.breaker.Snapshot(), Retry: c.retry.Snapshot()}
 }
 
-// Reset makes the breaker, the budget and all that was counted as they were at the
-// start. Calls under way keep their permits, and their results no longer count.
+// Reset makes the layers as they were at the start. Calls under way go on and keep
+// their permits; their results count no more.
 func (c *Client) Reset() {
-	m := c.memory.Load()
-	c.memory.Store(&memory{m.breaker.Renew(), m.retry.Renew()})
 	c.bulkhead.Reset()
+	c.breaker.Reset()
+	c.retry.Reset()
 }
 
 // newTransport is tuned for at most permits calls at once to one host.
-func newTransport(permits int, dialTimeout time.Duration, dial func(context.Context, string, string) (net.Conn, error)) *http.Transport {
+func newTransport(permits int, p Policy, dial func(context.Context, string, string) (net.Conn, error)) *http.Transport {
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
+	// A dial may take longer than an attempt, which should end by its own timeout
+	// and not by this one.
+	timed, untimed := 2*min(p.Timeout, p.Deadline, math.MaxInt64/2), 2*min(p.Deadline, math.MaxInt64/2)
 	return &http.Transport{
 		// net/http goes on dialing after the attempt has ended, for as long as
 		// the dialer likes.
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+			limit := timed
+			if ctx.Value(withoutTimeout{}) != nil {
+				limit = untimed
+			}
+			ctx, cancel := context.WithTimeout(ctx, limit)
 			defer cancel()
 			return dial(ctx, network, address)
 		},
-		TLSHandshakeTimeout: dialTimeout,
+		TLSHandshakeTimeout: untimed,
 		// net/http keeps 2 idle connections a host by default: every call
 		// beyond two at once would open one and close it again.
 		MaxIdleConnsPerHost: permits,

@@ -27,7 +27,7 @@ var errRequest = errors.New("bad request")
 // Outcome says how an attempt ended.
 type Outcome string
 
-// The outcomes, as logs spell them.
+// The outcomes, as logs, metrics and events spell them.
 const (
 	OK          Outcome = "ok"
 	Status4xx   Outcome = "status_4xx"
@@ -73,8 +73,7 @@ func statusOf(err error) int {
 	return 0
 }
 
-// OutcomeOf is the outcome of an attempt, or of the call that it was the last of, by its
-// error.
+// OutcomeOf classifies the error of an attempt or, for a call, of its last one.
 func OutcomeOf(err error) Outcome {
 	if err == nil {
 		return OK // before e, which errors.As moves to the heap

@@ -16,6 +16,10 @@ type Without struct {
 	Timeout  bool // the attempt's own; the total deadline stays
 }
 
+// withoutTimeout marks the context of a call without the timeout: its dials may take
+// as long as it may.
+type withoutTimeout struct{}
+
 // layers are those of one call. nil ones let it through.
 type layers struct {
 	bulkhead *bulkhead.Bulkhead
@@ -25,8 +29,7 @@ type layers struct {
 }
 
 func (c *Client) layers(without Without) layers {
-	m := c.memory.Load()
-	l := layers{c.bulkhead, m.breaker, m.retry, c.policy.Timeout}
+	l := layers{c.bulkhead, c.breaker, c.retry, c.policy.Timeout}
 	if without.Bulkhead {
 		l.bulkhead = nil
 	}

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// backlog is how many events a watcher may be behind.
+// backlog is how many events a subscriber may be behind.
 const backlog = 1024
 
 // Event is something that happened.
@@ -17,40 +17,42 @@ type Event struct {
 	Data []byte // JSON, on one line
 }
 
-// Events tells watchers what happens. The zero value has none. It is safe for
+// Events passes on what happens. The zero value has no subscribers. It is safe for
 // concurrent use.
 type Events struct {
-	watched  atomic.Bool
-	mu       sync.Mutex
-	watchers map[chan Event]bool // guarded by mu
+	some        atomic.Bool // whether there are subscribers
+	mu          sync.Mutex
+	subscribers map[chan Event]bool // guarded by mu
 }
 
-// Watch returns the events from now on, in order. The channel is closed when its reader
-// falls more than 1024 events behind. stop must be called in the end.
-func (e *Events) Watch() (events <-chan Event, stop func()) {
+// Subscribe returns the events from now on, in order. The channel is closed when its
+// reader has fallen 1024 events behind and another one comes. stop must be called in
+// the end.
+func (e *Events) Subscribe() (events <-chan Event, stop func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	ch := make(chan Event, backlog)
-	if e.watchers == nil {
-		e.watchers = map[chan Event]bool{}
+	if e.subscribers == nil {
+		e.subscribers = map[chan Event]bool{}
 	}
-	e.watchers[ch] = true
-	e.watched.Store(true)
+	e.subscribers[ch] = true
+	e.some.Store(true)
 	return ch, func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		delete(e.watchers, ch)
-		e.watched.Store(len(e.watchers) > 0)
+		delete(e.subscribers, ch)
+		e.some.Store(len(e.subscribers) > 0)
 	}
 }
 
-// Watched says whether anybody watches: nobody else needs an event made.
-func (e *Events) Watched() bool { return e.watched.Load() }
+// HasSubscribers says whether anybody listens: for nobody an event need not even be
+// made.
+func (e *Events) HasSubscribers() bool { return e.some.Load() }
 
-// Tell passes on an event, which must encode as JSON. It never waits: a watcher
+// Publish passes on an event, which must encode as JSON. It never waits: a subscriber
 // without room is dropped.
-func (e *Events) Tell(name string, data any) {
-	if !e.Watched() {
+func (e *Events) Publish(name string, data any) {
+	if !e.HasSubscribers() {
 		return
 	}
 	body, err := json.Marshal(data)
@@ -59,13 +61,13 @@ func (e *Events) Tell(name string, data any) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for ch := range e.watchers {
+	for ch := range e.subscribers {
 		select {
 		case ch <- Event{name, body}:
 		default:
 			close(ch)
-			delete(e.watchers, ch)
+			delete(e.subscribers, ch)
 		}
 	}
-	e.watched.Store(len(e.watchers) > 0)
+	e.some.Store(len(e.subscribers) > 0)
 }

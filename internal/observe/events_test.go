@@ -6,72 +6,72 @@ import (
 	"testing"
 )
 
-func TestEventsReachEachWatcherInOrder(t *testing.T) {
+func TestEventsReachEachSubscriberInOrder(t *testing.T) {
 	var e Events
-	if e.Watched() {
-		t.Error("watched by nobody")
+	if e.HasSubscribers() {
+		t.Error("nobody has subscribed")
 	}
-	e.Tell("lost", 0)
-	a, stopA := e.Watch()
-	b, stopB := e.Watch()
-	e.Tell("call", map[string]string{"line": "a\nb"})
+	e.Publish("lost", 0)
+	a, stopA := e.Subscribe()
+	b, stopB := e.Subscribe()
+	e.Publish("call", map[string]string{"line": "a\nb"})
 	stopB()
 	stopB() // twice is once
-	e.Tell("call", 2)
+	e.Publish("call", 2)
 	stopA()
-	e.Tell("call", 3)
+	e.Publish("call", 3)
 	for _, want := range []string{`call {"line":"a\nb"}`, "call 2"} {
 		if got := <-a; got.Name+" "+string(got.Data) != want {
 			t.Errorf("got %s %s, want %s", got.Name, got.Data, want)
 		}
 	}
-	if len(a) != 0 || len(b) != 1 || e.Watched() {
-		t.Errorf("%d and %d events after the end, watched %v", len(a), len(b), e.Watched())
+	if len(a) != 0 || len(b) != 1 || e.HasSubscribers() {
+		t.Errorf("%d and %d events after the end, subscribers %v", len(a), len(b), e.HasSubscribers())
 	}
 }
 
-// Tell never waits: it gives up on who does not read.
-func TestASlowWatcherIsDropped(t *testing.T) {
+// Publish never waits: it gives up on who does not read.
+func TestASlowSubscriberIsDropped(t *testing.T) {
 	var e Events
-	slow, stop := e.Watch()
-	quick, stopQuick := e.Watch()
+	slow, stop := e.Subscribe()
+	quick, stopQuick := e.Subscribe()
 	defer stopQuick()
-	for i := range backlog {
-		e.Tell("call", i)
+	for i := range 1024 {
+		e.Publish("call", i)
 		<-quick
 	}
-	if len(slow) != backlog {
-		t.Fatalf("%d events wait, want %d", len(slow), backlog)
+	if len(slow) != 1024 {
+		t.Fatalf("%d events wait, want 1024", len(slow))
 	}
-	e.Tell("call", "one too many")
+	e.Publish("call", "one too many")
 	n := 0
 	for range slow { // ends, as it is closed
 		n++
 	}
-	if n != backlog {
-		t.Errorf("%d events, then the end, want %d", n, backlog)
+	if n != 1024 {
+		t.Errorf("%d events, then the end, want 1024", n)
 	}
-	if got := <-quick; string(got.Data) != `"one too many"` || !e.Watched() {
-		t.Errorf("the quick one got %s, watched %v", got.Data, e.Watched())
+	if got := <-quick; string(got.Data) != `"one too many"` || !e.HasSubscribers() {
+		t.Errorf("the quick one got %s, subscribers %v", got.Data, e.HasSubscribers())
 	}
 	stop() // after it was dropped
 }
 
-func TestWatchersComeAndGoWhileEventsAreTold(t *testing.T) {
+func TestSubscribersComeAndGoWhileEventsArePublished(t *testing.T) {
 	var e Events
 	var all sync.WaitGroup
 	for i := range 4 {
 		all.Go(func() {
 			for range 200 {
-				events, stop := e.Watch()
-				e.Tell("call", fmt.Sprint(i))
+				events, stop := e.Subscribe()
+				e.Publish("call", fmt.Sprint(i))
 				<-events
 				stop()
 			}
 		})
 	}
 	all.Wait()
-	if e.Watched() {
-		t.Error("watched by nobody")
+	if e.HasSubscribers() {
+		t.Error("nobody has subscribed")
 	}
 }

@@ -14,6 +14,8 @@ import (
 // Metrics are what Prometheus gets to see of one service. The values of every label
 // must come from a fixed set: each new one is a time series for good.
 type Metrics struct {
+	http.Handler // answers in one of Prometheus's formats
+
 	Transitions      *prometheus.CounterVec   // name, from, to
 	BreakerRejected  *prometheus.CounterVec   // name
 	Attempts         *prometheus.CounterVec   // dependency, outcome
@@ -49,6 +51,7 @@ var buckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 
 // NewMetrics returns Metrics with nothing counted, and Go's own beside them.
 func NewMetrics() *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), series: map[routeCode]series{}}
+	m.Handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
@@ -63,12 +66,12 @@ func NewMetrics() *Metrics {
 	m.Transitions = counter("circuit_breaker_transitions_total", "Changes of a breaker's state.", "name", "from", "to")
 	m.BreakerRejected = counter("circuit_breaker_rejected_total", "Calls that a breaker refused.", "name")
 	m.Attempts = counter("dependency_attempts_total", "Requests to a dependency, by how they ended.", "dependency", "outcome")
-	m.Calls = histogram("dependency_call_duration_seconds", "Calls to a dependency, attempts and waits included; not those refused.", "dependency")
+	m.Calls = histogram("dependency_call_duration_seconds", "Calls to a dependency, attempts and waits included. Not those that were refused.", "dependency")
 	m.BudgetRefused = counter("retry_budget_refused_total", "Retries that the budget refused.", "dependency")
 	m.BulkheadRejected = counter("bulkhead_rejected_total", "Calls for which there was no permit.", "dependency")
-	m.Decisions = counter("ratelimit_decisions_total", "Requests to /limited: allowed, rejected by the bucket of the key, or (overflow) by the one shared by keys beyond the cap.", "decision")
-	m.Shed = counter("shed_rejected_total", "Requests shed, by route; global is the cap over all business routes.", "route")
-	m.requests = counter("http_requests_total", "Requests answered; code 499 got no answer, as the caller hung up.", "route", "code")
+	m.Decisions = counter("ratelimit_decisions_total", "Requests to /limited: allowed, rejected by the bucket of the key, or by the overflow bucket that the keys beyond the cap share.", "decision")
+	m.Shed = counter("shed_rejected_total", "Requests shed, by route. Global is the cap over all business routes.", "route")
+	m.requests = counter("http_requests_total", "Requests that ended. Code 499 got no answer: the caller hung up, or a simulator broke the connection.", "route", "code")
 	m.duration = histogram("http_request_duration_seconds", "Requests, by route.", "route")
 	return m
 }
@@ -94,9 +97,4 @@ func (m *Metrics) Request(route string, code int, took time.Duration) {
 	m.mu.Unlock()
 	s.count.Inc()
 	s.took.Observe(took.Seconds())
-}
-
-// ServeHTTP answers in one of Prometheus's formats.
-func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}).ServeHTTP(w, r)
 }

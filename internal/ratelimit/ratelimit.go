@@ -90,6 +90,19 @@ type Decision struct {
 	Overflow bool
 }
 
+// String is allowed, rejected or, if rejected for a key without a bucket of its own,
+// overflow.
+func (d Decision) String() string {
+	switch {
+	case d.Allowed:
+		return "allowed"
+	case d.Overflow:
+		return "overflow"
+	default:
+		return "rejected"
+	}
+}
+
 // Allow takes a token from key's bucket if there is one at time now; a refusal
 // takes nothing. If now is before the latest time seen, that time is used: a
 // clock that steps back must not mint tokens.

@@ -297,3 +297,13 @@ func TestNewNamesTheFieldItCannotWorkWith(t *testing.T) {
 		}
 	}
 }
+
+func TestDecisionsAsWords(t *testing.T) {
+	for want, d := range map[string]Decision{
+		"allowed": {Allowed: true, Overflow: true}, "rejected": {}, "overflow": {Overflow: true},
+	} {
+		if got := d.String(); got != want {
+			t.Errorf("%+v: %s, want %s", d, got, want)
+		}
+	}
+}

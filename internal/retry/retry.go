@@ -51,10 +51,15 @@ const OverBudget = "retry budget spent"
 // Retrier repeats calls by one policy. It is safe for concurrent use. A nil one makes
 // each call once, and counts nothing.
 type Retrier struct {
-	cfg    Config
-	budget *budget
+	cfg   Config
+	tally atomic.Pointer[tally]
+}
 
+// tally is what a Retrier remembers. Reset replaces it: a call keeps the one that it
+// began with.
+type tally struct {
 	calls, attempts, retries atomic.Uint64
+	budget                   *budget
 }
 
 // New returns a Retrier, or an error that names the field it cannot work with.
@@ -85,16 +90,16 @@ func New(cfg Config) (*Retrier, error) {
 	if cfg.Jitter == nil {
 		cfg.Jitter = fullJitter
 	}
-	return start(cfg), nil
+	r := &Retrier{cfg: cfg}
+	r.Reset()
+	return r, nil
 }
 
-func start(cfg Config) *Retrier {
-	return &Retrier{cfg: cfg, budget: newBudget(cfg.BudgetShare, cfg.BudgetFloor)}
+// Reset forgets all calls, for the budget as well. Those under way go on and count
+// no more.
+func (r *Retrier) Reset() {
+	r.tally.Store(&tally{budget: newBudget(r.cfg.BudgetShare, r.cfg.BudgetFloor)})
 }
-
-// Renew returns a Retrier like r at its start, to take its place: with a full budget,
-// and nothing counted. Calls under way end with r.
-func (r *Retrier) Renew() *Retrier { return start(r.cfg) }
 
 // maxBudget is without effect, and far from overflowing an int.
 const maxBudget = 1e6
@@ -152,11 +157,12 @@ func (r *Retrier) Do(ctx context.Context, call Call, fn func(context.Context) er
 	if call.Waited == nil {
 		call.Waited = func(time.Duration) {}
 	}
-	r.calls.Add(1)
-	r.budget.call(time.Now())
+	tally := r.tally.Load()
+	tally.calls.Add(1)
+	tally.budget.call(time.Now())
 	var last error
 	for n := 0; ; n++ {
-		r.attempts.Add(1)
+		tally.attempts.Add(1)
 		err := fn(ctx)
 		switch {
 		case err == nil:
@@ -171,7 +177,7 @@ func (r *Retrier) Do(ctx context.Context, call Call, fn func(context.Context) er
 		reason := r.giveUpReason(ctx, call, n, err, wait)
 		if reason == "" {
 			var end error
-			if reason, end = r.pause(ctx, call, wait); end != nil {
+			if reason, end = pause(ctx, call, tally.budget, wait); end != nil {
 				return ended(end, err)
 			}
 		}
@@ -179,7 +185,7 @@ func (r *Retrier) Do(ctx context.Context, call Call, fn func(context.Context) er
 			r.cfg.OnGiveUp(ctx, reason, err)
 			return err
 		}
-		r.retries.Add(1)
+		tally.retries.Add(1)
 		last = err
 	}
 }
@@ -213,9 +219,9 @@ func (c Call) timeLeft(ctx context.Context) time.Duration {
 // pause waits for the next attempt, which is granted before the wait, so that those
 // who wait cannot spend the same budget, and used after it. It returns a reason
 // against the attempt, which may come up in the wait, or what has ended the call.
-func (r *Retrier) pause(ctx context.Context, call Call, wait time.Duration) (reason string, end error) {
+func pause(ctx context.Context, call Call, budget *budget, wait time.Duration) (reason string, end error) {
 	begin := time.Now()
-	if !r.budget.grant(begin) {
+	if !budget.grant(begin) {
 		return OverBudget, nil
 	}
 	sleep(ctx, wait)
@@ -223,10 +229,10 @@ func (r *Retrier) pause(ctx context.Context, call Call, wait time.Duration) (rea
 	reason = call.Stop()
 	end = call.over(ctx)
 	if reason != "" || end != nil {
-		r.budget.drop()
+		budget.drop()
 		return reason, end
 	}
-	if !r.budget.use(time.Now()) {
+	if !budget.use(time.Now()) {
 		return OverBudget, nil
 	}
 	return "", nil
@@ -270,18 +276,20 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Snapshot is a retrier at one moment. Taking it changes nothing.
+// Snapshot is a retrier at one moment, its counts those since the start or Reset. Taking
+// it changes nothing.
 type Snapshot struct {
-	Calls         uint64 `json:"calls"`          // since the start
-	Attempts      uint64 `json:"attempts"`       // since the start, the first ones included
-	Retries       uint64 `json:"retries"`        // since the start: the attempts that were not the first
+	Calls         uint64 `json:"calls"`
+	Attempts      uint64 `json:"attempts"`       // the first ones included
+	Retries       uint64 `json:"retries"`        // the attempts that were not the first
 	BudgetLeft    int    `json:"budget_left"`    // how many retries the budget would grant now
-	BudgetRefused uint64 `json:"budget_refused"` // retries refused since the start
+	BudgetRefused uint64 `json:"budget_refused"` // retries refused
 }
 
 // Snapshot reports what was done, and what is left of the budget.
 func (r *Retrier) Snapshot() Snapshot {
-	s := Snapshot{Calls: r.calls.Load(), Attempts: r.attempts.Load(), Retries: r.retries.Load()}
-	s.BudgetLeft, s.BudgetRefused = r.budget.snapshot(time.Now())
+	t := r.tally.Load()
+	s := Snapshot{Calls: t.calls.Load(), Attempts: t.attempts.Load(), Retries: t.retries.Load()}
+	s.BudgetLeft, s.BudgetRefused = t.budget.snapshot(time.Now())
 	return s
 }

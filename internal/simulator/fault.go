@@ -4,8 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -41,8 +45,55 @@ type Fault struct {
 	// Latency comes before each answer, up to 30 s.
 	Latency time.Duration
 	// RetryAfter goes out with each F as it stands: up to 64 printable ASCII
-	// characters. Empty sends none.
+	// characters, with no space at an end. Empty sends none.
 	RetryAfter string
+}
+
+// ParseFault reads a Fault from the fields script, status, latency and retry_after of
+// a form. One that is not given is the default. As status and retry_after need a
+// failure to go with, they imply the script F. The error names the field that is wrong.
+func ParseFault(form url.Values) (Fault, error) {
+	var f Fault
+	for _, name := range slices.Sorted(maps.Keys(form)) {
+		if err := f.parse(name, form[name]); err != nil {
+			return Fault{}, err
+		}
+	}
+	if f.Status != 0 || f.RetryAfter != "" {
+		f.Script = cmp.Or(f.Script, string(fail))
+	}
+	return f, nil
+}
+
+// parse leaves the ranges to withDefaults, which would take a 0 or nothing for a
+// default.
+func (f *Fault) parse(name string, values []string) (err error) {
+	value := values[0]
+	switch name {
+	case "script":
+		f.Script = value
+	case "status":
+		status, err := strconv.ParseUint(value, 10, 16) // which takes no sign
+		if err != nil || status == 0 {
+			return errStatus
+		}
+		f.Status = int(status)
+	case "latency":
+		if f.Latency, err = time.ParseDuration(value); err != nil {
+			return fmt.Errorf("latency: %s is not a duration like 250ms or 2s", quoted(value))
+		}
+	case "retry_after":
+		f.RetryAfter = value
+	default:
+		return fmt.Errorf("%s: unknown field; try script, status, latency or retry_after", quoted(name))
+	}
+	switch {
+	case len(values) > 1:
+		return fmt.Errorf("%s: given twice", name)
+	case value == "":
+		return fmt.Errorf("%s: must not be empty", name)
+	}
+	return nil
 }
 
 // withDefaults fills in what is missing, or names the field that is wrong.
@@ -58,10 +109,15 @@ func (f Fault) withDefaults(of Fault) (Fault, error) {
 		return f, errStatus
 	case f.Latency < 0 || f.Latency > maxLatency:
 		return f, fmt.Errorf("latency: %v is out of range, 0s to %v", f.Latency, maxLatency)
-	case f.RetryAfter != "" && !ascii.Visible(strings.ReplaceAll(f.RetryAfter, " ", ""), maxRetryAfter):
-		return f, fmt.Errorf("retry_after: must be 1 to %d printable ASCII characters", maxRetryAfter)
+	case f.RetryAfter != "" && !isHeaderValue(f.RetryAfter):
+		return f, fmt.Errorf("retry_after: must be 1 to %d printable ASCII characters, the first and last of them visible", maxRetryAfter)
 	}
 	return f, nil
+}
+
+// isHeaderValue says whether net/http sends s as it stands.
+func isHeaderValue(s string) bool {
+	return len(s) <= maxRetryAfter && s == strings.TrimSpace(s) && ascii.Visible(strings.ReplaceAll(s, " ", ""), maxRetryAfter)
 }
 
 var errStatus = errors.New("status: must be a whole number from 400 to 599")

@@ -32,26 +32,55 @@ func newDependency(initial Fault, serve func(http.ResponseWriter, *http.Request,
 
 // Set puts a fault in force and starts its script and the count of calls again.
 // The error names the field that it cannot work with; then nothing changes.
-func (d *Dependency) Set(f Fault) error {
+func (d *Dependency) Set(f Fault) (Setting, error) {
 	f, err := f.withDefaults(d.initial)
 	if err != nil {
-		return err
+		return Setting{}, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.fault, d.calls = f, 0
-	return nil
+	return d.setting(), nil
 }
 
 // Reset makes the dependency as it was at the start: its fault, its count and
 // its state.
-func (d *Dependency) Reset() {
+func (d *Dependency) Reset() Setting {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.fault, d.calls = d.initial, 0
 	if d.forget != nil {
 		d.forget()
 	}
+	return d.setting()
+}
+
+// Setting is the fault in force.
+type Setting struct {
+	Script     string `json:"script"`
+	Next       int    `json:"next"` // the letter of the next call, from 0
+	Status     int    `json:"status"`
+	Latency    string `json:"latency,omitempty"`
+	RetryAfter string `json:"retry_after,omitempty"`
+}
+
+// Setting returns the fault in force, and where its script stands.
+func (d *Dependency) Setting() Setting {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.setting()
+}
+
+// setting must be called with mu held.
+func (d *Dependency) setting() Setting {
+	s := Setting{
+		Script: d.fault.Script, Next: d.calls % len(d.fault.Script),
+		Status: d.fault.Status, RetryAfter: d.fault.RetryAfter,
+	}
+	if d.fault.Latency > 0 {
+		s.Latency = d.fault.Latency.String()
+	}
+	return s
 }
 
 // next is the number of a new call, from 1, and how it goes.
@@ -67,7 +96,7 @@ func (d *Dependency) next() (call int, act byte, f Fault) {
 func (d *Dependency) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	call, act, fault := d.next()
 	if fault.Latency > 0 {
-		// The server's own deadline may be shorter. Without one there is none to move.
+		// The server's own deadline may be shorter. An error means that there is none.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(fault.Latency + writeTimeout))
 		timer := time.NewTimer(fault.Latency)
 		defer timer.Stop()

@@ -82,7 +82,7 @@ func TestScriptRepeats(t *testing.T) {
 
 func set(t *testing.T, d *Dependency, f Fault) {
 	t.Helper()
-	if err := d.Set(f); err != nil {
+	if _, err := d.Set(f); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -189,13 +189,13 @@ func TestSetNamesTheFieldAndChangesNothing(t *testing.T) {
 		f := Flaky()
 		set(t, f, Fault{Script: "SF"})
 		ask(f, "GET", "")
-		if err := f.Set(tt.bad); err == nil || err.Error() != tt.want {
+		if _, err := f.Set(tt.bad); err == nil || err.Error() != tt.want {
 			t.Errorf("%+v: %v, want %s", tt.bad, err, tt.want)
 		}
 		if status, _ := ask(f, "GET", ""); status != 503 {
 			t.Errorf("%+v: the script went on with %d, want 503", tt.bad, status)
 		}
-		if err := f.Set(tt.good); err != nil {
+		if _, err := f.Set(tt.good); err != nil {
 			t.Errorf("%+v: %v", tt.good, err)
 		}
 	}

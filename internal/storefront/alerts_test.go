@@ -41,6 +41,7 @@ type firing struct{ labels, summary string }
 const (
 	flakyState = `circuit_breaker_state{name="flaky"}`
 	opened     = `circuit_breaker_transitions_total{from="closed",name="flaky",to="open"}`
+	probed     = `circuit_breaker_transitions_total{from="open",name="flaky",to="half_open"}`
 	reopened   = `circuit_breaker_transitions_total{from="half_open",name="flaky",to="open"}`
 	shedSlow   = `shed_rejected_total{route="/slow"}`
 	shedGlobal = `shed_rejected_total{route="global"}`
@@ -50,8 +51,8 @@ const (
 )
 
 var (
-	firstOpening = firing{"{severity: warn, name: flaky, from: closed, to: open}", "The breaker flaky went from closed to open within the last five minutes."}
-	reopening    = firing{"{severity: warn, name: flaky, from: half_open, to: open}", "The breaker flaky went from half_open to open within the last five minutes."}
+	firstOpening = firing{"{instance: a, severity: warn, name: flaky, from: closed, to: open}", "The breaker flaky went from closed to open within the last five minutes."}
+	reopening    = firing{"{instance: a, severity: warn, name: flaky, from: half_open, to: open}", "The breaker flaky went from half_open to open within the last five minutes."}
 )
 
 var stories = []story{
@@ -60,16 +61,17 @@ var stories = []story{
 		begin:  func(w *world) { w.fault(flaky, simulator.Fault{Script: "H"}) },
 		tick:   func(w *world) { w.begin(w.Context(), "/checkout") },
 		visits: 6 * time.Minute, lasts: 12 * time.Minute,
-		series: []string{flakyState, opened, reopened},
+		series: []string{flakyState, opened, probed, reopened},
 		alerts: []expectation{
-			{time.Minute, "BreakerNotClosed", nil}, // not yet
+			{2*time.Minute + 5*time.Second, "BreakerNotClosed", nil}, // it opened after 10 s
+			{2*time.Minute + 10*time.Second, "BreakerNotClosed", []firing{{"{instance: a, severity: page, name: flaky}", "The breaker flaky has been open, or probing in vain, for two minutes."}}},
 			{time.Minute, "BreakerOpened", []firing{firstOpening, reopening}},
-			{5 * time.Minute, "BreakerNotClosed", []firing{{"{severity: page, name: flaky}", "The breaker flaky has not closed for two minutes."}}},
 			{6 * time.Minute, "BreakerOpened", []firing{reopening}},
-			{6 * time.Minute, "BreakerNotClosed", []firing{{"{severity: page, name: flaky}", "The breaker flaky has not closed for two minutes."}}},
+			{6 * time.Minute, "BreakerNotClosed", []firing{{"{instance: a, severity: page, name: flaky}", "The breaker flaky has been open, or probing in vain, for two minutes."}}},
 			// Nobody calls any more: its probe is due, and nothing is known.
 			{8 * time.Minute, "BreakerNotClosed", nil},
-			{12 * time.Minute, "BreakerOpened", nil},
+			{10*time.Minute + 45*time.Second, "BreakerOpened", []firing{reopening}},
+			{11*time.Minute + 20*time.Second, "BreakerOpened", nil},
 		},
 	},
 	{
@@ -84,8 +86,38 @@ var stories = []story{
 		series: []string{flakyState, opened, reopened},
 		alerts: []expectation{
 			{time.Minute, "BreakerNotClosed", nil},
-			{3 * time.Minute, "BreakerNotClosed", nil},
+			{2*time.Minute + 15*time.Second, "BreakerNotClosed", nil},
 			{6 * time.Minute, "BreakerNotClosed", nil},
+		},
+	},
+	{
+		name: "a breaker opens for a minute, and closes again",
+		cfg:  func(c *Config) { c.Flaky.Breaker.Cooldown = time.Minute },
+		begin: func(w *world) {
+			w.fault(flaky, simulator.Fault{Script: strings.Repeat("F", 12) + strings.Repeat("S", 52)})
+		},
+		tick:   func(w *world) { w.begin(w.Context(), "/checkout") },
+		visits: 4 * time.Minute, lasts: 4 * time.Minute,
+		series: []string{flakyState},
+		alerts: []expectation{
+			{2*time.Minute + 5*time.Second, "BreakerNotClosed", nil},
+			{3 * time.Minute, "BreakerNotClosed", nil},
+			{4 * time.Minute, "BreakerNotClosed", nil},
+		},
+	},
+	{
+		name:  "a dependency is down, and a caller comes now and then: the probe is due for most of the time",
+		begin: func(w *world) { w.fault(flaky, simulator.Fault{Script: "F"}) },
+		cfg:   func(c *Config) { c.Flaky.Breaker.Failures = 1 },
+		tick: func(w *world) {
+			if time.Since(w.start)%(50*time.Second) == 0 {
+				w.begin(w.Context(), "/checkout")
+			}
+		},
+		visits: 5 * time.Minute, lasts: 5 * time.Minute,
+		series: []string{flakyState},
+		alerts: []expectation{
+			{5 * time.Minute, "BreakerNotClosed", []firing{{"{instance: a, severity: page, name: flaky}", "The breaker flaky has been open, or probing in vain, for two minutes."}}},
 		},
 	},
 	{
@@ -117,9 +149,26 @@ var stories = []story{
 		visits: 4 * time.Minute, lasts: 10 * time.Minute,
 		series: []string{shedSlow, shedGlobal, askedSlow, askedOk},
 		alerts: []expectation{
-			{3 * time.Minute, "RequestsShed", []firing{{"{severity: warn, route: /slow}", "75% of the requests to /slow are shed."}}},
+			{time.Minute, "RequestsShed", nil}, // not yet
+			{time.Minute + 15*time.Second, "RequestsShed", []firing{{"{instance: a, severity: warn, route: /slow}", "75.17% of the requests are shed by /slow."}}},
 			{10 * time.Minute, "RequestsShed", nil},
 		},
+	},
+	{
+		name:   "a request of 26 is shed",
+		cfg:    func(c *Config) { c.SlowWork = 500 * time.Millisecond },
+		tick:   burstEvery(24 * time.Second),
+		visits: 6 * time.Minute, lasts: 6 * time.Minute,
+		series: []string{shedSlow, shedGlobal, askedSlow, askedOk},
+		alerts: []expectation{{6 * time.Minute, "RequestsShed", nil}},
+	},
+	{
+		name:   "a request of 14 is shed",
+		cfg:    func(c *Config) { c.SlowWork = 500 * time.Millisecond },
+		tick:   burstEvery(12 * time.Second),
+		visits: 6 * time.Minute, lasts: 6 * time.Minute,
+		series: []string{shedSlow, shedGlobal, askedSlow, askedOk},
+		alerts: []expectation{{6 * time.Minute, "RequestsShed", []firing{{"{instance: a, severity: warn, route: /slow}", "7.143% of the requests are shed by /slow."}}}},
 	},
 	{
 		name:   "more requests than the global cap",
@@ -127,7 +176,7 @@ var stories = []story{
 		tick:   func(w *world) { w.begin(w.Context(), "/slow"); w.begin(w.Context(), "/limited") },
 		visits: 4 * time.Minute, lasts: 4 * time.Minute,
 		series: []string{shedSlow, shedGlobal, askedSlow, askedOk},
-		alerts: []expectation{{4 * time.Minute, "RequestsShed", []firing{{"{severity: warn, route: global}", "75% of the requests to global are shed."}}}},
+		alerts: []expectation{{4 * time.Minute, "RequestsShed", []firing{{"{instance: a, severity: warn, route: global}", "75% of the requests are shed by global."}}}},
 	},
 	{
 		name: "a retry budget is spent",
@@ -139,10 +188,22 @@ var stories = []story{
 		visits: 2 * time.Minute, lasts: 9 * time.Minute,
 		series: []string{refused},
 		alerts: []expectation{
-			{2 * time.Minute, "RetriesRefused", []firing{{"{severity: warn, dependency: flaky}", "The budget refuses retries of flaky."}}},
+			{2 * time.Minute, "RetriesRefused", []firing{{"{instance: a, severity: warn, dependency: flaky}", "The budget refuses retries of flaky."}}},
 			{9 * time.Minute, "RetriesRefused", nil},
 		},
 	},
+}
+
+// burstEvery asks for /slow every second, and now and then for three at once, one of
+// which is shed.
+func burstEvery(d time.Duration) func(w *world) {
+	return func(w *world) {
+		w.begin(w.Context(), "/slow")
+		if time.Since(w.start)%d == 0 {
+			w.begin(w.Context(), "/slow")
+			w.begin(w.Context(), "/slow")
+		}
+	}
 }
 
 // live runs a story and returns the values of its series at each scrape.
@@ -185,9 +246,11 @@ func TestAlertsAreTestedWithRealSeries(t *testing.T) {
 		"# shows in each story. \"make alerts\" runs it.\nrule_files: [alerts.yml]\nevaluation_interval: %v\ntests:\n", scrapeEvery)
 	for _, s := range stories {
 		values := s.live(t)
-		fmt.Fprintf(&out, "  - name: %s\n    interval: %v\n    input_series:\n", s.name, scrapeEvery)
+		fmt.Fprintf(&out, "  - name: '%s'\n    interval: %v\n    input_series:\n", s.name, scrapeEvery)
 		for _, name := range s.series {
-			fmt.Fprintf(&out, "      - series: '%s'\n        values: '%s'\n", name, strings.Join(values[name], " "))
+			// Beside it another instance, at which nothing happens.
+			fmt.Fprintf(&out, "      - series: '%s,instance=\"a\"}'\n        values: '%s'\n", strings.TrimSuffix(name, "}"), strings.Join(values[name], " "))
+			fmt.Fprintf(&out, "      - series: '%s,instance=\"b\"}'\n        values: '0+0x%d'\n", strings.TrimSuffix(name, "}"), len(values[name])-1)
 		}
 		fmt.Fprint(&out, "    alert_rule_test:\n")
 		for _, e := range s.alerts {
@@ -228,6 +291,41 @@ func TestAPlainRuleWouldMissAHangingDependency(t *testing.T) {
 	}
 	if time.Duration(longest)*scrapeEvery >= 2*time.Minute || longest == 0 {
 		t.Errorf("open in %d scrapes in a row", longest)
+	}
+}
+
+// The rules know the routes that are under the global cap, and Prometheus scrapes as
+// often as the stories do.
+func TestAlertsKnowTheService(t *testing.T) {
+	rules, err := os.ReadFile("../../scripts/alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`route=~"([^"]*)"`).FindStringSubmatch(string(rules))
+	if m == nil {
+		t.Fatal("no rule names routes")
+	}
+	capped := regexp.MustCompile("^(?:" + m[1] + ")$")
+	inBubble(t, Config{MaxInFlight: 1}, func(w *world) {
+		slow := w.begin(w.Context(), "/slow")
+		for _, p := range pinned {
+			if p.route == "/events" {
+				continue
+			}
+			method, _, _ := strings.Cut(p.allow, ",")
+			got := w.sendBody(w.Context(), method, p.path, strings.NewReader(p.body))
+			if busy := got.String() == "503 busy"; busy != capped.MatchString(p.route) {
+				w.Errorf("%s: %v, while the rules have it under the cap: %v", p.route, got, !busy)
+			}
+		}
+		<-slow
+	})
+	config, err := os.ReadFile("../../scripts/prometheus.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("\n  scrape_interval: %v\n", scrapeEvery); !strings.Contains(string(config), want) {
+		t.Errorf("scripts/prometheus.yml lacks%s", want)
 	}
 }
 

@@ -133,7 +133,7 @@ func BenchmarkRefusal(b *testing.B) {
 		}
 	}
 	s, served := serve(Config{})
-	if err := s.simulated[flaky].Set(simulator.Fault{Script: "S"}); err != nil {
+	if _, err := s.simulated[flaky].Set(simulator.Fault{Script: "S"}); err != nil {
 		b.Fatal(err)
 	}
 
@@ -145,7 +145,7 @@ func BenchmarkRefusal(b *testing.B) {
 	hanging := Config{SlowPermits: 1, SlowWork: time.Hour}
 	hanging.Flaky.Bulkhead.Permits, hanging.Flaky.Timeout, hanging.Flaky.Deadline = 1, time.Hour, time.Hour
 	s, full := serve(hanging)
-	if err := s.simulated[flaky].Set(simulator.Fault{Script: "H"}); err != nil {
+	if _, err := s.simulated[flaky].Set(simulator.Fault{Script: "H"}); err != nil {
 		b.Fatal(err)
 	}
 	for _, path := range []string{"/checkout", "/slow"} {

@@ -133,7 +133,7 @@ func (w *world) post(path, body string, header ...string) answer {
 // fault puts a fault in force.
 func (w *world) fault(name string, f simulator.Fault) {
 	w.Helper()
-	if err := w.service.simulated[name].Set(f); err != nil {
+	if _, err := w.service.simulated[name].Set(f); err != nil {
 		w.Fatal(err)
 	}
 }

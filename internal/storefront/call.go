@@ -13,7 +13,32 @@ import (
 	"example.com/storefront/internal/breaker"
 	"example.com/storefront/internal/bulkhead"
 	"example.com/storefront/internal/dependency"
+	"example.com/storefront/internal/retry"
 )
+
+// newClient returns the client of a dependency, whose doings are logged, counted and
+// told to those who watch.
+func (s *service) newClient(name string, policy dependency.Policy) (*dependency.Client, error) {
+	policy.Breaker.OnTransition = func(t breaker.Transition) {
+		s.logTransition(name, t)
+		s.metrics.Transitions.WithLabelValues(name, string(t.From), string(t.To)).Inc()
+		s.events.Publish("transition", transitionEvent{t.At, name, t.From, t.To})
+	}
+	policy.Retry.OnGiveUp = func(ctx context.Context, reason string, err error) {
+		s.logGiveUp(ctx, name, reason, err)
+		if reason == retry.OverBudget {
+			s.metrics.BudgetRefused.WithLabelValues(name).Inc()
+		}
+	}
+	return dependency.New(dependency.Config{
+		Policy: policy,
+		Dial:   dial,
+		OnAttempt: func(ctx context.Context, a dependency.Attempt) {
+			s.logAttempt(ctx, name, a)
+			s.metrics.Attempts.WithLabelValues(name, string(a.Outcome)).Inc()
+		},
+	})
+}
 
 // call is the one call of a request to a dependency. How it went is told in the headers
 // of the answer, and to those who watch.
@@ -38,8 +63,9 @@ func (s *service) calling(name string, h func(http.ResponseWriter, *http.Request
 			return err
 		}
 		c := &call{service: s, dependency: name, w: w, ctx: r.Context(), without: without}
-		defer c.tell(r)
-		return h(w, r, c)
+		err = h(w, r, c)
+		c.tell()
+		return err
 	})
 }
 
@@ -56,22 +82,17 @@ func (c *call) doPath(path string, req dependency.Request) ([]byte, error) {
 func (c *call) do(url string, req dependency.Request) (body []byte, err error) {
 	client, start := c.dependencies[c.dependency], time.Now()
 	req.URL, req.Without, req.Trace = url, c.without, &c.trace
-	c.err = errPanic // unless Do returns
-	defer func() {
-		c.made, c.took = true, time.Since(start)
-		c.count()
-		h := c.w.Header()
-		h.Set("Storefront-Attempts", strconv.Itoa(c.trace.Attempts))
-		h.Set("Storefront-Breaker", string(client.Snapshot().Breaker.State))
-		if timing := serverTiming(c.trace.Steps); timing != "" {
-			h.Set("Server-Timing", timing)
-		}
-	}()
 	body, c.err = client.Do(c.ctx, req)
+	c.made, c.took = true, time.Since(start)
+	c.count()
+	h := c.w.Header()
+	h.Set("Storefront-Attempts", strconv.Itoa(c.trace.Attempts))
+	h.Set("Storefront-Breaker", string(client.Snapshot().Breaker.State))
+	if timing := serverTiming(c.trace.Steps); timing != "" {
+		h.Set("Server-Timing", timing)
+	}
 	return body, c.err
 }
-
-var errPanic = errors.New("panic")
 
 // fallback marks an answer that stands in for the dependency's.
 func (c *call) fallback(kind string) { c.w.Header().Set("Storefront-Fallback", kind) }

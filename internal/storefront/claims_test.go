@@ -321,7 +321,7 @@ func TestReadmeListsEveryMetric(t *testing.T) {
 		seen := map[string]bool{}
 		for series := range w.scrape() {
 			name, labels, _ := strings.Cut(series, "{")
-			if strings.HasPrefix(name, "promhttp_") || strings.HasSuffix(name, "_bucket") || strings.HasSuffix(name, "_sum") {
+			if strings.HasSuffix(name, "_bucket") || strings.HasSuffix(name, "_sum") {
 				continue
 			}
 			name = strings.TrimSuffix(name, "_count")

@@ -54,7 +54,8 @@ type Config struct {
 	SlowQueue int
 	// SlowMaxWait is how long they may. 0 means 5 s.
 	SlowMaxWait time.Duration
-	// Controls says who may break things. Empty means ControlsAuto.
+	// Controls says who may break things. Empty means ControlsAuto, for which a
+	// handler of New's goes by the address on which each request came in.
 	Controls Controls
 	// DrainTimeout bounds how long Serve waits for accepted work at its end. 0
 	// means 10 s.
@@ -103,7 +104,7 @@ func (c *Config) settings() []setting {
 		oneOf("slow-policy", (*string)(&c.SlowPolicy), "`policy` by which requests to /slow are shed", string(shed.Newest), string(shed.Wait), string(shed.Priority)),
 		within(integer, "slow-queue", &c.SlowQueue, 4, 1, 10_000, "requests that may wait, with the policies wait and priority"),
 		within(duration, "slow-max-wait", &c.SlowMaxWait, 5*time.Second, time.Millisecond, long, "how long a request may wait, with the policies wait and priority"),
-		oneOf("controls", (*string)(&c.Controls), "`mode` of faults, resets and ?without=, which auto allows while -addr is a loopback address", string(ControlsAuto), string(ControlsOn), string(ControlsOff)),
+		oneOf("controls", (*string)(&c.Controls), "`mode` of faults, resets and ?without=, auto being for this machine alone", string(ControlsAuto), string(ControlsOn), string(ControlsOff)),
 		within(duration, "drain-timeout", &c.DrainTimeout, 10*time.Second, time.Millisecond, long, "how long a drain waits for accepted work"),
 	}
 }

@@ -53,6 +53,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		{"caller-burst", func(c *Config) { c.CallerBurst = -1 }, func(c *Config) { c.CallerBurst = 1 }},
 		{"limit-max-keys", func(c *Config) { c.LimitMaxKeys = -1 }, func(c *Config) { c.LimitMaxKeys = 1 }},
 		{"slow-policy", func(c *Config) { c.SlowPolicy = "Newest" }, func(c *Config) { c.SlowPolicy = shed.Priority }},
+		{"controls", func(c *Config) { c.Controls = "yes" }, func(c *Config) { c.Controls = ControlsOff }},
 		{"slow-queue", func(c *Config) { c.SlowQueue = 10_001 }, func(c *Config) { c.SlowQueue = 10_000 }},
 		{"slow-max-wait", func(c *Config) { c.SlowMaxWait = -1 }, func(c *Config) { c.SlowMaxWait = time.Millisecond }},
 		{"bulkhead", func(c *Config) { c.Flaky.Bulkhead.Permits = -1 }, func(c *Config) { c.Flaky.Bulkhead.Permits = 1 }},

@@ -34,7 +34,7 @@ var (
 // controlled refuses requests that may not control.
 func (s *service) controlled(next http.Handler) http.Handler {
 	return s.handle(func(w http.ResponseWriter, r *http.Request) error {
-		if err := s.control(r); err != nil {
+		if err := s.mayControl(r); err != nil {
 			return err
 		}
 		next.ServeHTTP(w, r)
@@ -42,8 +42,8 @@ func (s *service) controlled(next http.Handler) http.Handler {
 	})
 }
 
-// control says why r may not control, if so.
-func (s *service) control(r *http.Request) error {
+// mayControl says why r may not control, if so.
+func (s *service) mayControl(r *http.Request) error {
 	switch s.cfg.Controls {
 	case ControlsOn:
 		return nil

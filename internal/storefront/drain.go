@@ -1,20 +1,26 @@
 package storefront
 
 import (
+	"context"
 	"net/http"
 	"sync"
 )
 
 // drain counts the accepted work, and lets in no more once it has begun.
 type drain struct {
-	started chan struct{} // closed when it begins
+	started context.Context // ends when the drain begins
+	start   func()
 
 	mu    sync.Mutex
 	work  int           // guarded by mu
 	ended chan struct{} // guarded by mu; nil until draining, closed when work is 0
 }
 
-func newDrain() drain { return drain{started: make(chan struct{})} }
+func newDrain() *drain {
+	d := &drain{}
+	d.started, d.start = context.WithCancel(context.Background())
+	return d
+}
 
 // enter accepts a piece of work, for which leave must be called once.
 func (d *drain) enter() bool {
@@ -38,7 +44,7 @@ func (d *drain) leave() {
 func (d *drain) begin() <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	close(d.started)
+	d.start()
 	d.ended = make(chan struct{})
 	d.check()
 	return d.ended
@@ -51,7 +57,7 @@ func (d *drain) check() {
 	}
 }
 
-func (d *drain) begun() bool { return isClosed(d.started) }
+func (d *drain) begun() bool { return d.started.Err() != nil }
 
 // unlessDraining refuses new work once draining has begun, and counts the rest.
 func (s *service) unlessDraining(next http.Handler) http.Handler {

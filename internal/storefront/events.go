@@ -1,101 +1,81 @@
 package storefront
 
 import (
-	"bytes"
-	"encoding/json"
-	"net/http"
+	"errors"
 	"time"
 
-	"example.com/storefront/internal/observe"
-	"example.com/storefront/internal/shed"
+	"github.com/go-chi/chi/v5"
+
+	"example.com/storefront/internal/breaker"
+	"example.com/storefront/internal/bulkhead"
+	"example.com/storefront/internal/dependency"
 )
 
-const (
-	maxStreams    = 100 // at once
-	snapshotEvery = time.Second
-	heartbeat     = 15 * time.Second // of silence; proxies tend to cut at 30 s or 60 s
-	streamTimeout = 10 * time.Second // for a reader to take what it is sent
-)
-
-// events streams what happens, as server-sent events, until the reader or the
-// service goes.
-func (s *service) events(w http.ResponseWriter, r *http.Request) error {
-	return s.streams.Do(r.Context(), shed.DefaultUrgency, func() error {
-		w.Header().Set("Content-Type", "text/event-stream")
-		w.Header().Set("Cache-Control", "no-store")
-		w.WriteHeader(http.StatusOK)
-		if r.Method != http.MethodHead {
-			s.stream(r, &stream{w, http.NewResponseController(w)})
-		}
-		return nil
-	})
+type transitionEvent struct {
+	At         time.Time     `json:"at"`
+	Dependency string        `json:"dependency"`
+	From       breaker.State `json:"from"`
+	To         breaker.State `json:"to"`
 }
 
-// stream sends a snapshot, then each event, and a snapshot again every second in which
-// one has changed.
-func (s *service) stream(r *http.Request, out *stream) {
-	events, stop := s.watch.Watch()
-	defer stop()
-	tick := time.NewTicker(snapshotEvery)
-	defer tick.Stop()
-	last, silentSince := s.encoded(), time.Now()
-	err := out.send(observe.Event{Name: "snapshot", Data: last})
-	for err == nil {
-		select {
-		case e, ok := <-events:
-			if !ok {
-				panic(http.ErrAbortHandler) // it has fallen behind, and would not read a farewell either
-			}
-			err = out.send(e)
-		case <-tick.C:
-			now := s.encoded()
-			switch {
-			case !bytes.Equal(now, last):
-				last = now
-				err = out.send(observe.Event{Name: "snapshot", Data: now})
-			case time.Since(silentSince) >= heartbeat:
-				err = out.comment("heartbeat")
-			default:
-				continue
-			}
-		case <-r.Context().Done():
-			return
-		case <-s.drain.started:
-			return
-		}
-		silentSince = time.Now()
+// callEvent is a call that has ended.
+type callEvent struct {
+	At         time.Time     `json:"at"`
+	Route      string        `json:"route"`
+	Dependency string        `json:"dependency"`
+	Outcome    string        `json:"outcome"` // the last attempt's, bulkhead_full or circuit_open
+	Fallback   string        `json:"fallback,omitempty"`
+	Attempts   int           `json:"attempts"`
+	Breaker    breaker.State `json:"breaker"` // after it
+	Took       float64       `json:"took_ms"`
+	Steps      []stepEvent   `json:"steps"`
+}
+
+// stepEvent is an attempt or, without a number, a wait for the next one.
+type stepEvent struct {
+	Attempt int     `json:"attempt,omitempty"`
+	Result  string  `json:"result,omitempty"`
+	Took    float64 `json:"took_ms"`
+}
+
+// tell passes on the call, once the handler knows its answer.
+func (c *call) tell() {
+	if !c.made || !c.events.HasSubscribers() {
+		return
+	}
+	e := callEvent{
+		At: time.Now(), Route: chi.RouteContext(c.ctx).RoutePattern(), Dependency: c.dependency,
+		Outcome: outcome(c.err), Fallback: c.w.Header().Get("Storefront-Fallback"),
+		Attempts: c.trace.Attempts, Breaker: breaker.State(c.w.Header().Get("Storefront-Breaker")),
+		Took: milliseconds(c.took), Steps: []stepEvent{},
+	}
+	for _, step := range c.trace.Steps {
+		e.Steps = append(e.Steps, stepEvent{step.Attempt, step.Result, milliseconds(step.Took)})
+	}
+	c.events.Publish("call", e)
+}
+
+func outcome(err error) string {
+	switch {
+	case errors.Is(err, bulkhead.ErrFull):
+		return "bulkhead_full"
+	case errors.Is(err, breaker.ErrOpen):
+		return "circuit_open"
+	default:
+		return string(dependency.OutcomeOf(err))
 	}
 }
 
-func (s *service) encoded() []byte {
-	body, err := json.Marshal(s.snapshot())
-	if err != nil {
-		panic(err) // a mistake in the code
-	}
-	return body
+// decisionEvent is whether a request may pass, by what /status calls by that name. Of
+// in_flight and streams only the refusals are told.
+type decisionEvent struct {
+	At       time.Time `json:"at"`
+	By       string    `json:"by"`
+	Decision string    `json:"decision"` // allowed, rejected or overflow
 }
 
-// stream writes server-sent events:
-// https://html.spec.whatwg.org/multipage/server-sent-events.html
-type stream struct {
-	w          http.ResponseWriter
-	controller *http.ResponseController
-}
-
-func (s *stream) send(e observe.Event) error {
-	return s.write("event: " + e.Name + "\ndata: " + string(e.Data) + "\n\n")
-}
-
-func (s *stream) comment(text string) error { return s.write(": " + text + "\n\n") }
-
-// write gives the reader time of its own: the server's WriteTimeout is for answers
-// that end.
-func (s *stream) write(text string) error {
-	if err := s.controller.SetWriteDeadline(time.Now().Add(streamTimeout)); err != nil {
-		return err
+func (s *service) tellDecision(by, decision string) {
+	if s.events.HasSubscribers() {
+		s.events.Publish("decision", decisionEvent{time.Now(), by, decision})
 	}
-	if _, err := s.w.Write([]byte(text)); err != nil {
-		return err
-	}
-	return s.controller.Flush()
 }

@@ -4,9 +4,12 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/storefront/internal/memnet"
 	"example.com/storefront/internal/simulator"
 )
 
@@ -23,7 +27,7 @@ type eventStream struct {
 
 	mu    sync.Mutex
 	lines []received // guarded by mu
-	ended bool       // guarded by mu; by the other side
+	end   error      // guarded by mu; how the other side ended it
 }
 
 type received struct {
@@ -50,16 +54,14 @@ func (w *world) openStream() *eventStream {
 	w.cleanup = append(w.cleanup, func() error { cancel(); return nil })
 	go func() {
 		defer resp.Body.Close()
-		defer func() {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.ended = true
-		}()
 		lines := bufio.NewReader(resp.Body)
 		var e received
 		for {
 			line, err := lines.ReadString('\n')
 			if err != nil {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.end = err
 				return
 			}
 			name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
@@ -99,7 +101,7 @@ func (s *eventStream) hasEnded() bool {
 	synctest.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.ended
+	return s.end != nil
 }
 
 func TestEventsBeginWithASnapshotAndTellEachThing(t *testing.T) {
@@ -107,7 +109,7 @@ func TestEventsBeginWithASnapshotAndTellEachThing(t *testing.T) {
 	cfg.Flaky.Retry.Jitter = func(ceiling time.Duration) time.Duration { return ceiling }
 	cfg.Flaky.Breaker.Failures = 1
 	inBubble(t, cfg, func(w *world) {
-		status := w.get("/status").body
+		status := strings.Replace(w.get("/status").body, `"streams":{"permits":100,"in_use":0,`, `"streams":{"permits":100,"in_use":1,`, 1)
 		stream := w.openStream()
 		first := stream.take()
 		if len(first) != 1 || first[0].name != "snapshot" || first[0].data != status {
@@ -213,6 +215,10 @@ func TestSnapshotsComeEverySecondWhileAnythingChanges(t *testing.T) {
 		if got := stream.take(); len(got) != 1 || got[0].name != ":" || got[0].at.Sub(w.start) != 15*time.Second {
 			w.Errorf("after 15 s of silence: %v, want a heartbeat", got)
 		}
+		time.Sleep(20 * time.Second)
+		if got := stream.take(); len(got) != 1 || got[0].name != ":" || got[0].at.Sub(w.start) != 30*time.Second {
+			w.Errorf("after 15 s more: %v, want a heartbeat", got)
+		}
 		w.fault(flaky, simulator.Fault{Script: "F"})
 		for range 3 {
 			w.get("/checkout")
@@ -266,7 +272,11 @@ func TestASlowReaderOfEventsIsDropped(t *testing.T) {
 		if got := w.service.streams.Snapshot().InUse; got != 2 {
 			w.Errorf("%d streams, want 2", got)
 		}
-		time.Sleep(streamTimeout + time.Nanosecond)
+		time.Sleep(10 * time.Second) // the time for it to read what it was sent
+		if got := w.service.streams.Snapshot().InUse; got != 2 {
+			w.Errorf("%d streams at 10 s, want 2", got)
+		}
+		time.Sleep(time.Nanosecond)
 		if got := w.service.streams.Snapshot().InUse; got != 1 {
 			w.Errorf("%d streams, want 1", got)
 		}
@@ -289,23 +299,100 @@ func TestAReaderThatFallsBehindIsCutOff(t *testing.T) {
 		for range 3000 {
 			w.get("/limited")
 		}
-		n, err := io.Copy(io.Discard, stuck) // at last
-		if w.service.streams.Snapshot().InUse != 0 || n == 0 {
-			w.Errorf("%d bytes, then %v; %d streams left", n, err, w.service.streams.Snapshot().InUse)
+		stuck.SetReadDeadline(time.Now().Add(time.Minute))
+		read, err := io.ReadAll(stuck) // at last
+		if errors.Is(err, os.ErrDeadlineExceeded) || w.service.streams.Snapshot().InUse != 0 || len(read) == 0 {
+			w.Errorf("%d bytes, then %v; %d streams left", len(read), err, w.service.streams.Snapshot().InUse)
+		}
+		if strings.HasSuffix(string(read), "\r\n0\r\n\r\n") {
+			w.Error("the cut looks like an end")
 		}
 	})
 }
 
+// However long a stream has been silent, it ends well, and while accepted work goes on.
 func TestADrainEndsStreamsAtOnce(t *testing.T) {
-	inBubble(t, Config{}, func(w *world) {
-		stream := w.openStream()
+	for _, silent := range []time.Duration{0, time.Second, 11 * time.Second, 16 * time.Second, 26 * time.Second} {
+		inBubble(t, Config{}, func(w *world) {
+			stream := w.openStream()
+			time.Sleep(silent)
+			slow := w.begin(w.Context(), "/slow")
+			time.Sleep(500 * time.Millisecond)
+			w.stop()
+			if !stream.hasEnded() || stream.end != io.EOF || w.service.events.HasSubscribers() {
+				w.Errorf("after %v of silence: ended %v with %v", silent, stream.hasEnded(), stream.end)
+			}
+			w.want(<-slow, "200 done")
+		})
+	}
+}
+
+func TestADrainWaitsASecondForAStreamThatNobodyReads(t *testing.T) {
+	inBubble(t, Config{SlowWork: 8 * time.Second}, func(w *world) {
+		stuck := w.dial()
+		io.WriteString(stuck, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		slow := w.begin(w.Context(), "/slow")
-		time.Sleep(500 * time.Millisecond)
 		w.stop()
-		if !stream.hasEnded() {
-			w.Error("the stream goes on")
+		time.Sleep(time.Second + time.Nanosecond)
+		synctest.Wait()
+		if got := w.service.streams.Snapshot().InUse; got != 0 {
+			w.Errorf("%d streams a second after the drain began", got)
 		}
-		w.want(<-slow, "200 done") // while accepted work ends
+		w.want(<-slow, "200 done")
+	})
+}
+
+// In HTTP/2 a write deadline that passes ends a stream, though nothing is written.
+func TestASilentStreamStaysOverHTTP2(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, err := New(Config{Log: quiet})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var network memnet.Network
+		ln, err := network.Listen("tcp", "127.0.0.1:3000")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var http2 http.Protocols
+		http2.SetUnencryptedHTTP2(true)
+		srv := &http.Server{Handler: h, Protocols: &http2}
+		go srv.Serve(ln)
+		defer srv.Close()
+		transport := &http.Transport{DialContext: network.DialContext, Protocols: &http2}
+		defer transport.CloseIdleConnections()
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
+		defer cancel()
+		req, err := http.NewRequestWithContext(ctx, "GET", self+"/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := transport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if resp.ProtoMajor != 2 || !errors.Is(err, context.DeadlineExceeded) || strings.Count(string(body), ": heartbeat\n\n") != 3 {
+			t.Errorf("HTTP/%d: %v after\n%s", resp.ProtoMajor, err, body)
+		}
+	})
+}
+
+// A server may know no deadlines: it gets its events all the same.
+func TestEventsWithoutDeadlines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, err := New(Config{Log: quiet})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 16*time.Second)
+		defer cancel()
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, httptest.NewRequestWithContext(ctx, "GET", "/events", nil))
+		if got := rec.Body.String(); !strings.HasPrefix(got, "event: snapshot\ndata: {") || !strings.HasSuffix(got, ": heartbeat\n\n") {
+			t.Errorf("%q", got)
+		}
 	})
 }
 
@@ -317,7 +404,7 @@ func TestHeadOfEventsIsHeadersOnly(t *testing.T) {
 			w.Errorf("%v after %v", got.header, time.Since(w.start))
 		}
 		synctest.Wait()
-		if w.service.watch.Watched() || w.service.streams.Snapshot().InUse != 0 {
+		if w.service.events.HasSubscribers() || w.service.streams.Snapshot().InUse != 0 {
 			w.Error("somebody watches")
 		}
 	})
@@ -326,19 +413,26 @@ func TestHeadOfEventsIsHeadersOnly(t *testing.T) {
 func TestStreamsAreBounded(t *testing.T) {
 	inBubble(t, Config{}, func(w *world) {
 		var streams []*eventStream
-		for range maxStreams {
+		for range 100 {
 			streams = append(streams, w.openStream())
 		}
 		got := w.get("/events")
 		w.want(got, "503 busy")
-		if got.header.Get("Retry-After") != "1" {
+		if got.header.Get("Retry-After") != "1" || w.scrape()[`shed_rejected_total{route="/events"}`] != "1" {
 			w.Errorf("%v", got.header)
+		}
+		if part := `"streams":{"permits":100,"in_use":100,"queue":0,"waiting":0,"rejected":1}`; !strings.Contains(w.get("/status").body, part) {
+			w.Errorf("/status lacks %s", part)
 		}
 		streams[0].close()
 		synctest.Wait()
-		w.openStream()
+		streams = append(streams, w.openStream())
 		for _, s := range streams {
 			s.close()
+		}
+		synctest.Wait()
+		if w.service.events.HasSubscribers() {
+			w.Error("readers that have left are still subscribed")
 		}
 	})
 }

@@ -45,16 +45,16 @@ func (s *service) setFault(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return badRequest(err.Error())
 	}
-	if err := d.Set(fault); err != nil {
+	setting, err := d.Set(fault)
+	if err != nil {
 		return badRequest(err.Error())
 	}
-	setting := d.Setting()
 	s.log.Info("fault set", "dependency", name, "script", setting.Script, "status", setting.Status, "latency", fault.Latency)
 	return encode(w, setting)
 }
 
-// formOf reads the fields of a body, which may be empty. Those of a query would be
-// lost on a PUT to somebody who meant a body.
+// formOf reads the fields of a body, which may be empty. In a query they are refused,
+// or they would be ignored in silence.
 func formOf(r *http.Request) (url.Values, error) {
 	if r.URL.RawQuery != "" {
 		return nil, badRequest("the query: must be empty; the fields go into the body, as curl -d script=F has them")
@@ -82,9 +82,9 @@ func (s *service) resetFault(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return errUnknownDependency
 	}
-	d.Reset()
+	setting := d.Reset()
 	s.log.Info("fault reset", "dependency", name)
-	return encode(w, d.Setting())
+	return encode(w, setting)
 }
 
 // resetFaults does so with all of them.

@@ -83,7 +83,7 @@ func TestBadFaultsAreNamedAndChangeNothing(t *testing.T) {
 			{"/faults/flaky", "script=X", form, `400 script: "X" has letters other than SFHRML`},
 			{"/faults/flaky", "script=F&status=200", form, "400 status: must be a whole number from 400 to 599"},
 			{"/faults/flaky", "latency=31s", form, "400 latency: 31s is out of range, 0s to 30s"},
-			{"/faults/flaky", "retry_after=%00", form, "400 retry_after: must be 1 to 64 printable ASCII characters"},
+			{"/faults/flaky", "retry_after=%00", form, "400 retry_after: must be 1 to 64 printable ASCII characters, the first and last of them visible"},
 			{"/faults/flaky", "fail=1", form, `400 "fail": unknown field; try script, status, latency or retry_after`},
 			{"/faults/flaky", "script=%zz", form, `400 the body: invalid URL escape "%zz"`},
 			{"/faults/flaky", "script=S;status=500", form, `400 the body: invalid semicolon separator in query`},
@@ -177,6 +177,43 @@ func TestResetIsACleanSlate(t *testing.T) {
 		w.want(w.post("/charge", mug, "Idempotency-Key: k"), `200 {"charge_id":"ch_1","amount":1250,"replayed":false}`)
 		w.put("/faults/profiles", "script=F")
 		w.want(w.get("/profile/ada"), "502 profile unavailable: 503 Service Unavailable") // no copy
+	})
+}
+
+func TestResetForgetsWhatWasRefusedEverywhere(t *testing.T) {
+	inBubble(t, Config{MaxInFlight: 1}, func(w *world) {
+		slow := w.begin(w.Context(), "/slow")
+		w.want(w.get("/limited"), "503 busy")
+		for range 101 {
+			w.begin(w.Context(), "/events")
+		}
+		w.post("/reset", "")
+		for _, part := range []string{`"in_flight":{"permits":1,"in_use":1,"queue":0,"waiting":0,"rejected":0}`, `"streams":{"permits":100,"in_use":100,"queue":0,"waiting":0,"rejected":0}`} {
+			if body := w.get("/status").body; !strings.Contains(body, part) {
+				w.Errorf("no %s in %s", part, body)
+			}
+		}
+		<-slow
+		w.stop()
+		synctest.Wait()
+	})
+}
+
+// Who still waits for a permit has not met the breaker: a reset closes it for them too.
+func TestResetWhileACallWaitsForAPermit(t *testing.T) {
+	cfg := Config{}
+	cfg.Flaky.Bulkhead.Permits, cfg.Flaky.Bulkhead.MaxWait = 1, 10*time.Second
+	inBubble(t, cfg, func(w *world) {
+		w.fault(flaky, simulator.Fault{Script: "F"})
+		for range 3 {
+			w.get("/checkout")
+		}
+		w.fault(flaky, simulator.Fault{Script: "H"})
+		holds := w.begin(w.Context(), "/checkout?without=breaker,timeout,retry")
+		waits := w.begin(w.Context(), "/checkout")
+		w.post("/reset", "")
+		w.want(<-holds, "504 payment failed: total deadline exceeded after 5s")
+		w.want(<-waits, `200 {"call":3}`)
 	})
 }
 

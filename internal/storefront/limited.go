@@ -20,8 +20,8 @@ func (s *service) limited(w http.ResponseWriter, r *http.Request) error {
 		key = "anonymous" // which a client may send as well
 	}
 	decision, err := allow(w, s.limiter, "default", key)
-	s.metrics.Decisions.WithLabelValues(decision).Inc()
-	s.tellDecision("limiter", decision)
+	s.metrics.Decisions.WithLabelValues(decision.String()).Inc()
+	s.tellDecision("limiter", decision.String())
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (s *service) limitCallers(next http.Handler) http.Handler {
 			caller = "address " + remoteIP(r) // no key has a space
 		}
 		decision, err := allow(w, s.callers, "caller", caller)
-		s.tellDecision("callers", decision)
+		s.tellDecision("callers", decision.String())
 		if err != nil {
 			return err
 		}
@@ -55,20 +55,15 @@ func (s *service) limitCallers(next http.Handler) http.Handler {
 
 // allow takes a token, and tells the client how many are left
 // (draft-ietf-httpapi-ratelimit-headers).
-func allow(w http.ResponseWriter, l *ratelimit.Limiter, policy, key string) (decided string, err error) {
+func allow(w http.ResponseWriter, l *ratelimit.Limiter, policy, key string) (ratelimit.Decision, error) {
 	decision := l.Allow(time.Now(), key)
 	quota, window := l.Policy()
 	w.Header().Add("Ratelimit-Policy", `"`+policy+`";q=`+strconv.Itoa(quota)+`;w=`+strconv.Itoa(wholeSeconds(window)))
 	w.Header().Add("Ratelimit", `"`+policy+`";r=`+strconv.Itoa(decision.Left)+`;t=`+strconv.Itoa(wholeSeconds(decision.Next)))
-	switch {
-	case decision.Allowed:
-		return allowed, nil
-	case decision.Overflow:
-		decided = overflow
-	default:
-		decided = rejected
+	if !decision.Allowed {
+		return decision, retryIn(decision.Next, ratelimit.ErrLimited)
 	}
-	return decided, retryIn(decision.Next, ratelimit.ErrLimited)
+	return decision, nil
 }
 
 // apiKey is the whole X-API-Key, 1 to 128 visible ASCII characters, empty without

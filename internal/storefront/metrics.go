@@ -7,17 +7,10 @@ import (
 	"example.com/storefront/internal/dependency"
 )
 
-// What a rate limit decides, as events and metrics spell it.
-const (
-	allowed  = "allowed"
-	rejected = "rejected"
-	overflow = "overflow" // rejected by the bucket that the keys beyond the cap share
-)
-
-// measure adds what is read when somebody looks, and makes every series visible
+// registerMetrics adds what is read when somebody looks, and makes the series visible
 // before anything has happened: to see a counter rise from 0, Prometheus must have
-// seen the 0.
-func (s *service) measure(routes []string) {
+// seen the 0. (But for http_requests_total: which codes come, nobody knows.)
+func (s *service) registerMetrics(routes []string) {
 	for name, client := range s.dependencies {
 		s.metrics.Gauge("circuit_breaker_state", "0 closed, 0.5 half-open or probe due, 1 open.", map[string]string{"name": name}, func() float64 {
 			switch b := client.Snapshot().Breaker; {
@@ -49,10 +42,10 @@ func (s *service) measure(routes []string) {
 	s.metrics.Gauge("ratelimit_keys", "Keys that have a bucket of their own.", nil, func() float64 {
 		return float64(s.limiter.Snapshot(time.Now()).Keys)
 	})
-	for _, decision := range []string{allowed, rejected, overflow} {
+	for _, decision := range []string{"allowed", "rejected", "overflow"} {
 		s.metrics.Decisions.WithLabelValues(decision)
 	}
-	for _, route := range []string{"/slow", "global"} {
+	for _, route := range []string{"/slow", "/events", "global"} {
 		s.metrics.Shed.WithLabelValues(route)
 	}
 	for _, route := range routes {

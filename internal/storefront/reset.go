@@ -19,6 +19,7 @@ func (s *service) reset(w http.ResponseWriter, _ *http.Request) error {
 	}
 	s.inFlight.Reset()
 	s.shedder.Reset()
+	s.streams.Reset()
 	s.log.Info("reset")
 	return write(w, textType, "reset")
 }

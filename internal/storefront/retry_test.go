@@ -190,7 +190,7 @@ func TestRetriesMultiplyOverTwoLayers(t *testing.T) {
 		if err != nil {
 			w.Fatal(err)
 		}
-		if err := behind.simulated[flaky].Set(simulator.Fault{Script: "F"}); err != nil {
+		if _, err := behind.simulated[flaky].Set(simulator.Fault{Script: "F"}); err != nil {
 			w.Fatal(err)
 		}
 		ln, err := w.network.Listen("tcp", "127.0.0.1:3001")

@@ -13,7 +13,7 @@ import (
 // slow works for a while, with room for little at once.
 func (s *service) slow(w http.ResponseWriter, r *http.Request) error {
 	err := s.shedder.Do(r.Context(), urgency(r), func() error {
-		s.tellDecision("slow", allowed)
+		s.tellDecision("slow", "allowed")
 		done := time.NewTimer(s.cfg.SlowWork)
 		defer done.Stop()
 		select {
@@ -23,15 +23,16 @@ func (s *service) slow(w http.ResponseWriter, r *http.Request) error {
 			return r.Context().Err()
 		}
 	})
-	s.countShed(err, "/slow", "slow")
+	s.recordShed(err, "/slow", "slow")
 	return err
 }
 
-// countShed counts a request if it was shed.
-func (s *service) countShed(err error, route, by string) {
+// recordShed counts and tells a request that was shed, by the name in metrics and
+// the one in /status.
+func (s *service) recordShed(err error, route, by string) {
 	if errors.Is(err, shed.ErrBusy) {
 		s.metrics.Shed.WithLabelValues(route).Inc()
-		s.tellDecision(by, rejected)
+		s.tellDecision(by, "rejected")
 	}
 }
 
@@ -42,7 +43,7 @@ func (s *service) limitInFlight(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return nil
 		})
-		s.countShed(err, "global", "in_flight")
+		s.recordShed(err, "global", "in_flight")
 		return err
 	})
 }

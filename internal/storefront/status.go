@@ -17,6 +17,7 @@ type snapshot struct {
 	Callers      *ratelimit.Snapshot           `json:"callers,omitempty"`
 	Slow         shed.Snapshot                 `json:"slow"`
 	InFlight     shed.Snapshot                 `json:"in_flight"`
+	Streams      shed.Snapshot                 `json:"streams"`
 	Draining     bool                          `json:"draining"`
 }
 
@@ -44,6 +45,7 @@ func (s *service) snapshot() snapshot {
 		Limiter:      limiterSnapshot{Backend: "memory", Snapshot: s.limiter.Snapshot(now)},
 		Slow:         s.shedder.Snapshot(),
 		InFlight:     s.inFlight.Snapshot(),
+		Streams:      s.streams.Snapshot(),
 		Draining:     s.drain.begun(),
 	}
 	for name, client := range s.dependencies {

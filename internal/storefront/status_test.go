@@ -44,7 +44,8 @@ func TestStatusAfterTheFirstMinute(t *testing.T) {
 			`"payments":`+idle(100, inARow)+`,"profiles":`+idle(20, inARow)+`},`+
 			`"limiter":{"backend":"memory","degraded":false,"keys":1,"max_keys":100000,"allowed":3,"rejected":1},`+
 			`"slow":{"permits":2,"in_use":0,"queue":0,"waiting":0,"rejected":1},`+
-			`"in_flight":{"permits":1024,"in_use":0,"queue":0,"waiting":0,"rejected":0},"draining":false}`)
+			`"in_flight":{"permits":1024,"in_use":0,"queue":0,"waiting":0,"rejected":0},`+
+			`"streams":{"permits":100,"in_use":0,"queue":0,"waiting":0,"rejected":0},"draining":false}`)
 		if got.header.Get("Content-Type") != "application/json" || got.header.Get("Cache-Control") != "no-store" {
 			w.Errorf("%v", got.header)
 		}
@@ -122,9 +123,7 @@ func TestStatusOfAnOpenBreaker(t *testing.T) {
 }
 
 func TestStatusOfTheOptionalLimits(t *testing.T) {
-	cfg := Config{CallerRate: 1, CallerBurst: 2, MaxInFlight: 1}
-	cfg.Flaky.Bulkhead.MaxWait = time.Minute
-	inBubble(t, cfg, func(w *world) {
+	inBubble(t, Config{CallerRate: 1, CallerBurst: 2, MaxInFlight: 1}, func(w *world) {
 		for range 3 {
 			w.get("/limited")
 		}
@@ -134,8 +133,18 @@ func TestStatusOfTheOptionalLimits(t *testing.T) {
 				w.Errorf("no %s in %s", part, body)
 			}
 		}
+	})
+}
+
+func TestStatusOfADrain(t *testing.T) {
+	inBubble(t, Config{}, func(w *world) {
+		slow := w.begin(w.Context(), "/slow")
 		w.stop()
 		synctest.Wait()
+		if body := w.get("/status").body; !strings.HasSuffix(body, `"draining":true}`) || !strings.Contains(body, `"slow":{"permits":2,"in_use":1,`) {
+			w.Error(body)
+		}
+		w.want(<-slow, "200 done")
 	})
 }
 

@@ -25,9 +25,9 @@ type service struct {
 	cfg     Config
 	log     *slog.Logger
 	metrics *observe.Metrics
-	watch   observe.Events
+	events  observe.Events
 	address net.Addr // where it listens; nil if New's caller serves it
-	drain   drain
+	drain   *drain
 
 	// What it calls, and what acts that out, by the names in policies.
 	dependencies map[string]*dependency.Client
@@ -94,7 +94,7 @@ func newService(cfg Config) (*service, error) {
 	}
 	routes := s.routes()
 	s.Handler = routes
-	s.measure(patterns(routes))
+	s.registerMetrics(patterns(routes))
 	return s, nil
 }
 
@@ -137,7 +137,7 @@ func (s *service) routes() chi.Router {
 
 	// For those who run it. Looking changes nothing.
 	r.Get("/status", s.handle(s.status))
-	r.Get("/events", s.handle(s.events))
+	r.Get("/events", s.handle(s.stream))
 	r.Get("/metrics", s.metrics.ServeHTTP)
 	r.Get("/healthz", s.handle(healthz))
 	r.Get("/readyz", s.handle(s.readyz))

@@ -10,11 +10,13 @@ import (
 
 func notFound(http.ResponseWriter, *http.Request) error { return errNotFound }
 
+var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
+
 // methodNotAllowed sets Allow, which chi leaves out, by asking it for each
 // method. chi also sends unknown methods here, for any path.
 func methodNotAllowed(w http.ResponseWriter, r *http.Request) error {
 	var allow []string
-	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"} {
+	for _, method := range methods {
 		if routeFor(r, method) != "" {
 			allow = append(allow, method)
 		}
@@ -24,6 +26,17 @@ func methodNotAllowed(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Allow", strings.Join(allow, ", "))
 	return fmt.Errorf("%w; try %s", errMethod, strings.Join(allow, " or "))
+}
+
+// knownRoute is the pattern of the route at r's path, whatever the method of r, empty
+// if there is none.
+func knownRoute(r *http.Request) string {
+	for _, method := range methods {
+		if route := routeFor(r, method); route != "" {
+			return route
+		}
+	}
+	return ""
 }
 
 // patterns has those of all routes.

@@ -12,7 +12,7 @@ import (
 // without reads the layers that ?without= leaves out, a list or several. That is a
 // control.
 func (s *service) without(r *http.Request) (without dependency.Without, err error) {
-	if r.URL.RawQuery == "" {
+	if !strings.Contains(r.URL.RawQuery, "without") {
 		return without, nil
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
@@ -22,7 +22,7 @@ func (s *service) without(r *http.Request) (without dependency.Without, err erro
 	if !query.Has("without") {
 		return without, nil
 	}
-	if err := s.control(r); err != nil {
+	if err := s.mayControl(r); err != nil {
 		return without, err
 	}
 	for name := range strings.SplitSeq(strings.Join(query["without"], ","), ",") {

@@ -1,6 +1,10 @@
 package storefront
 
 import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -60,6 +64,63 @@ func TestWithoutALayer(t *testing.T) {
 	})
 }
 
+// Each layer goes alone: the other three see the call.
+func TestWithoutOneLayerTheOthersStay(t *testing.T) {
+	for _, tt := range []struct {
+		without         string
+		inUse, failures int
+		calls           uint64
+		took            time.Duration
+	}{
+		{"", 1, 1, 1, 800 * time.Millisecond},
+		{"?without=bulkhead", 0, 1, 1, 800 * time.Millisecond},
+		{"?without=breaker", 1, 0, 1, 800 * time.Millisecond},
+		{"?without=retry", 1, 1, 0, 800 * time.Millisecond},
+		{"?without=timeout", 1, 1, 1, 5 * time.Second},
+	} {
+		cfg := Config{}
+		cfg.Flaky.Retry.Attempts = 1
+		inBubble(t, cfg, func(w *world) {
+			w.fault(flaky, simulator.Fault{Script: "H"})
+			done := w.begin(w.Context(), "/checkout"+tt.without)
+			if got := w.snapshot(flaky).Bulkhead.InUse; got != tt.inUse {
+				w.Errorf("%q: %d permits in use, want %d", tt.without, got, tt.inUse)
+			}
+			<-done
+			got := w.snapshot(flaky)
+			if got.Breaker.Failures != tt.failures || got.Retry.Calls != tt.calls || time.Since(w.start) != tt.took {
+				w.Errorf("%q: %+v after %v, want %+v", tt.without, got, time.Since(w.start), tt)
+			}
+		})
+	}
+}
+
+// A connection that does not come about has no limit of its own either.
+func TestWithoutTimeoutADialMayTakeTheWholeDeadline(t *testing.T) {
+	stuck := Config{FlakyURL: "http://192.0.2.1/"}
+	for query, want := range map[string]string{
+		"":                       "502 payment failed: attempt timed out after 800ms",
+		"?without=timeout,retry": "504 payment failed: total deadline exceeded after 5s",
+	} {
+		inBubble(t, stuck, func(w *world) {
+			w.service.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				ctx := withLocalAddr(r.Context(), stuckAddr{w.network.Addr("127.0.0.1:3000")})
+				w.service.calling(flaky, w.service.checkout)(rw, r.WithContext(ctx))
+			})
+			w.want(w.get("/checkout"+query), want)
+			time.Sleep(10 * time.Second) // until net/http has given up dialing
+		})
+	}
+}
+
+// stuckAddr is an address from which no dial succeeds, or fails by itself.
+type stuckAddr struct{ net.Addr }
+
+func (stuckAddr) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
+	<-ctx.Done()
+	return nil, fmt.Errorf("dial: %w", ctx.Err())
+}
+
 func TestWithoutOnEachRoute(t *testing.T) {
 	inBubble(t, Config{}, func(w *world) {
 		w.fault(inventory, simulator.Fault{Script: "F"})
@@ -101,7 +162,9 @@ func TestUnknownLayersAreRefused(t *testing.T) {
 			}
 			w.want(w.post("/charge?"+strings.ReplaceAll(query, " ", "%20"), mug), want)
 		}
-		w.want(w.get("/stock/mug?color=red"), `200 {"sku":"mug","stock":12}`) // none of ours
+		for _, ours := range []string{"color=red", "x=100%", "a;b", "x=without"} { // none of ours
+			w.want(w.get("/stock/mug?"+ours), `200 {"sku":"mug","stock":12}`)
+		}
 	})
 }
 
@@ -115,7 +178,7 @@ func TestHeadersTellHowTheCallWent(t *testing.T) {
 			for name, want := range map[string]string{
 				"Storefront-Attempts": attempts, "Storefront-Breaker": breaker, "Storefront-Fallback": fallback, "Server-Timing": timing,
 			} {
-				if got := a.header.Get(name); got != want {
+				if got := strings.Join(a.header[http.CanonicalHeaderKey(name)], "|"); got != want || want == "" && a.header[http.CanonicalHeaderKey(name)] != nil {
 					t.Errorf("%s: %s: %q, want %q", a, name, got, want)
 				}
 			}

@@ -8,20 +8,32 @@ import (
 	"time"
 )
 
-func TestRenewedHasAFullBudgetAndNothingCounted(t *testing.T) {
+func TestResetFillsTheBudgetAndForgetsTheCounts(t *testing.T) {
 	r := retrier(t, Config{Base: time.Microsecond, BudgetFloor: 0.1, BudgetShare: 0.001})
 	fn, _ := failing(9, errDown)
 	r.Do(t.Context(), Call{}, fn)
 	if got, want := r.Snapshot(), (Snapshot{Calls: 1, Attempts: 2, Retries: 1, BudgetRefused: 1}); got != want {
 		t.Fatalf("%+v, want %+v", got, want)
 	}
-	next := r.Renew()
-	if got, want := next.Snapshot(), (Snapshot{BudgetLeft: 1}); got != want {
+	r.Reset()
+	if got, want := r.Snapshot(), (Snapshot{BudgetLeft: 1}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	r.Do(t.Context(), Call{}, fn) // a call under way when it was renewed
-	if got, want := next.Snapshot(), (Snapshot{BudgetLeft: 1}); got != want {
-		t.Errorf("after a call of the old one: %+v, want %+v", got, want)
+}
+
+// A call under way goes on by what it was granted, and counts no more.
+func TestResetDuringACall(t *testing.T) {
+	r := retrier(t, Config{Base: time.Microsecond, BudgetFloor: 0.2, BudgetShare: 0.001})
+	calls := 0
+	err := r.Do(t.Context(), Call{Waited: func(time.Duration) { r.Reset() }}, func(context.Context) error {
+		calls++
+		return errDown
+	})
+	if err != errDown || calls != 3 {
+		t.Errorf("%v after %d attempts, want the three that the budget it began with has", err, calls)
+	}
+	if got, want := r.Snapshot(), (Snapshot{BudgetLeft: 2}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 

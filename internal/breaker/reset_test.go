@@ -1,0 +1,153 @@
+package breaker
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestResetClosesAndCallsUnderWayHaveNoSay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		b := breaker(t, Config{OnTransition: func(tr Transition) { told = append(told, fmt.Sprintf("%s>%s", tr.From, tr.To)) }})
+		early := begin(b) // admitted while closed
+		call(b, errDown)
+		call(b, errDown)
+		call(b, nil)
+		b.Reset()
+		want := Snapshot{State: Closed, OpensAfter: 2}
+		if got := b.Snapshot(); got != want {
+			t.Errorf("reset: %+v, want %+v", got, want)
+		}
+		b.Reset() // of what is closed: nothing to tell
+		early <- errDown
+		synctest.Wait()
+		if got := b.Snapshot(); got != want {
+			t.Errorf("after a failure from before: %+v, want %+v", got, want)
+		}
+		call(b, errDown)
+		call(b, errDown)
+
+		time.Sleep(10*time.Second + time.Nanosecond)
+		probe := begin(b)
+		b.Reset()
+		call(b, errDown)
+		probe <- nil // would have closed it
+		synctest.Wait()
+		if got := b.Snapshot(); got.State != Closed || got.Failures != 1 {
+			t.Errorf("after a probe from before: %+v, want one failure", got)
+		}
+		if want := []string{"closed>open", "open>closed", "closed>open", "open>half_open", "half_open>closed"}; !slices.Equal(told, want) {
+			t.Errorf("told %q, want %q", told, want)
+		}
+	})
+}
+
+// Whoever resets at the same time as others call and reset: each change is told once,
+// and the next begins where the last ended.
+func TestTransitionsAreAChainAcrossResets(t *testing.T) {
+	var told []Transition // OnTransition is called one at a time
+	b := breaker(t, Config{Cooldown: time.Nanosecond, OnTransition: func(tr Transition) { told = append(told, tr) }})
+	var all sync.WaitGroup
+	for i := range 6 {
+		all.Go(func() {
+			for n := range 2000 {
+				switch {
+				case i < 2:
+					b.Reset()
+				case n%7 == 0:
+					call(b, nil)
+				default:
+					call(b, errDown)
+				}
+			}
+		})
+	}
+	all.Wait()
+	state := Closed
+	for i, tr := range told {
+		if tr.From != state {
+			t.Fatalf("change %d of %d is from %s, and it was %s", i, len(told), tr.From, state)
+		}
+		state = tr.To
+	}
+	if got := b.Snapshot().State; got != state || len(told) == 0 {
+		t.Errorf("%s in the end, and told %s", got, state)
+	}
+}
+
+// A slow OnTransition does not let the next one overtake it.
+func TestTransitionsKeepTheirOrderAcrossAReset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		b := breaker(t, Config{Failures: 1, OnTransition: func(tr Transition) {
+			if len(told) == 0 {
+				time.Sleep(time.Second)
+			}
+			told = append(told, fmt.Sprintf("%s>%s", tr.From, tr.To))
+		}})
+		go call(b, errDown)
+		synctest.Wait()
+		b.Reset()
+		call(b, errDown)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if want := []string{"closed>open", "open>closed", "closed>open"}; !slices.Equal(told, want) {
+			t.Errorf("told %q, want %q", told, want)
+		}
+	})
+}
+
+// Jitter is drawn once.
+func TestResetKeepsTheCooldown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := breaker(t, Config{Failures: 1, Jitter: 0.9})
+		call(b, errDown)
+		want := b.Snapshot().RetryAfter
+		b.Reset()
+		call(b, errDown)
+		if got := b.Snapshot().RetryAfter; got != want {
+			t.Errorf("open for %v, want %v", got, want)
+		}
+	})
+}
+
+func TestNilLetsEveryCallPass(t *testing.T) {
+	var none *Breaker
+	for range 10 {
+		if err := call(none, errDown); err != errDown {
+			t.Errorf("%v, want %v", err, errDown)
+		}
+	}
+	none.Do(func(opened func() bool) error {
+		if opened() {
+			t.Error("opened")
+		}
+		return nil
+	})
+}
+
+func TestSnapshotsAsJSON(t *testing.T) {
+	for _, tt := range []struct {
+		s    Snapshot
+		want string
+	}{
+		{Snapshot{State: Closed, Failures: 2, OpensAfter: 3},
+			`{"state":"closed","probe_due":false,"consecutive_failures":2,"opens_after":3,"retry_after_ms":0,"transitions":0,"rejected":0}`},
+		{Snapshot{State: Open, ProbeDue: true, OpensAfter: 3, Transitions: 1, Rejected: 7},
+			`{"state":"open","probe_due":true,"consecutive_failures":0,"opens_after":3,"retry_after_ms":0,"transitions":1,"rejected":7}`},
+		{Snapshot{State: Open, OpensAfter: 3, RetryAfter: time.Second + 1},
+			`{"state":"open","probe_due":false,"consecutive_failures":0,"opens_after":3,"retry_after_ms":1001,"transitions":0,"rejected":0}`},
+		{Snapshot{State: HalfOpen, MinCalls: 20, FailureRatio: 0.5, Calls: 4, Failures: 1},
+			`{"state":"half_open","probe_due":false,"failures":1,"calls":4,"min_calls":20,"failure_ratio":0.5,"retry_after_ms":0,"transitions":0,"rejected":0}`},
+	} {
+		got, err := json.Marshal(tt.s)
+		if err != nil || string(got) != tt.want {
+			t.Errorf("got  %s, %v\nwant %s", got, err, tt.want)
+		}
+	}
+}

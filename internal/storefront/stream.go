@@ -1,0 +1,113 @@
+package storefront
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"example.com/storefront/internal/observe"
+	"example.com/storefront/internal/shed"
+)
+
+const (
+	maxStreams    = 100 // at once
+	snapshotEvery = time.Second
+	heartbeat     = 15 * time.Second // of silence; proxies tend to cut at 30 s or 60 s
+	streamTimeout = 10 * time.Second // for a reader to take what it is sent
+)
+
+// stream sends what happens, as server-sent events, until the reader or the
+// service goes.
+func (s *service) stream(w http.ResponseWriter, r *http.Request) error {
+	err := s.streams.Do(r.Context(), shed.DefaultUrgency, func() error {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusOK)
+		if r.Method != http.MethodHead {
+			s.streamTo(&eventWriter{w, http.NewResponseController(w)}, r)
+		}
+		return nil
+	})
+	s.recordShed(err, "/events", "streams")
+	return err
+}
+
+// streamTo sends a snapshot, then each event, and a snapshot again every second in which
+// one has changed.
+func (s *service) streamTo(out *eventWriter, r *http.Request) {
+	events, unsubscribe := s.events.Subscribe()
+	defer unsubscribe()
+	// A reader that takes nothing must not hold up the drain.
+	stop := context.AfterFunc(s.drain.started, func() { out.deadline(time.Second) })
+	defer stop()
+	tick := time.NewTicker(snapshotEvery)
+	defer tick.Stop()
+	last, silentSince := s.encoded(), time.Now()
+	err := out.send(observe.Event{Name: "snapshot", Data: last})
+	for err == nil {
+		select {
+		case e, ok := <-events:
+			if !ok {
+				panic(http.ErrAbortHandler) // it has fallen behind, and would not read a farewell either
+			}
+			err = out.send(e)
+		case <-tick.C:
+			now := s.encoded()
+			switch {
+			case !bytes.Equal(now, last):
+				last = now
+				err = out.send(observe.Event{Name: "snapshot", Data: now})
+			case time.Since(silentSince) >= heartbeat:
+				err = out.comment("heartbeat")
+			default:
+				continue
+			}
+		case <-r.Context().Done():
+			return
+		case <-s.drain.started.Done():
+			return
+		}
+		silentSince = time.Now()
+	}
+}
+
+func (s *service) encoded() []byte {
+	body, err := json.Marshal(s.snapshot())
+	if err != nil {
+		panic(err) // a mistake in the code
+	}
+	return body
+}
+
+// eventWriter writes server-sent events:
+// https://html.spec.whatwg.org/multipage/server-sent-events.html
+type eventWriter struct {
+	w          http.ResponseWriter
+	controller *http.ResponseController
+}
+
+func (e *eventWriter) send(event observe.Event) error {
+	return e.write("event: " + event.Name + "\ndata: " + string(event.Data) + "\n\n")
+}
+
+func (e *eventWriter) comment(text string) error { return e.write(": " + text + "\n\n") }
+
+// write gives the reader time of its own, and none between two events: the server's
+// WriteTimeout is for answers that end.
+func (e *eventWriter) write(text string) error {
+	e.deadline(streamTimeout)
+	if _, err := e.w.Write([]byte(text)); err != nil {
+		return err
+	}
+	if err := e.controller.Flush(); err != nil {
+		return err
+	}
+	_ = e.controller.SetWriteDeadline(time.Time{}) // as below
+	return nil
+}
+
+func (e *eventWriter) deadline(d time.Duration) {
+	_ = e.controller.SetWriteDeadline(time.Now().Add(d)) // an error means that there is none to set
+}
