@@ -3,6 +3,7 @@ package storefront
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"regexp"
 	"strings"
@@ -227,11 +228,37 @@ var claims = []struct {
 			}
 		}
 	}},
-	{"for a 504 use `-checkout-deadline 1s -flaky-url http://127.0.0.1:3000/slow`", func() (cfg Config) {
-		cfg.FlakyURL, cfg.Flaky.Deadline = self+"/slow", time.Second
-		return cfg
-	}(), func(w *world) {
-		w.want(w.get("/checkout"), "504 payment failed: total deadline exceeded after 1s; last error: attempt timed out after 800ms")
+	{"For a 504, have `flaky` hang and ask for `/checkout?without=timeout`.", Config{}, func(w *world) {
+		w.put("/faults/flaky", "script=H")
+		w.want(w.get("/checkout?without=timeout"), "504 payment failed: total deadline exceeded after 5s")
+	}},
+	{"Any other status, 500 too, and a malformed body would only come again.", Config{}, func(w *world) {
+		for fault, attempts := range map[string]string{
+			"script=H": "4", "script=R": "4", "script=L": "4", "status=429": "4", "status=502": "4", "status=503": "4", "status=504": "4",
+			"script=M": "1", "status=500": "1", "status=501": "1", "status=505": "1", "status=400": "1", "status=408": "1", "status=425": "1",
+		} {
+			w.post("/reset", "")
+			w.put("/faults/flaky", fault)
+			if got := w.get("/checkout").header.Get("Storefront-Attempts"); got != attempts {
+				w.Errorf("%s: %s attempts, want %s", fault, got, attempts)
+			}
+		}
+	}},
+	{"an open breaker stays open until a probe succeeds", Config{}, func(w *world) {
+		w.put("/faults/flaky", "script=F")
+		for range 3 {
+			w.get("/checkout")
+		}
+		w.delete("/faults")
+		w.want(w.get("/checkout"), "503 circuit open")
+		time.Sleep(10*time.Second + 1)
+		w.want(w.get("/checkout"), `200 {"call":3}`)
+		w.put("/faults/flaky", "script=F")
+		for range 3 {
+			w.get("/checkout")
+		}
+		w.post("/reset", "")
+		w.want(w.get("/checkout"), `200 {"call":3}`)
 	}},
 	{"They share a cap of 1024 requests at once", Config{SlowPermits: 2000}, func(w *world) {
 		for range 1024 {
@@ -257,14 +284,18 @@ var claims = []struct {
 			w.Errorf("after a call: %+v", b)
 		}
 	}},
-	{"a path of no route is `other`, a caller that hung up is code 499", Config{}, func(w *world) {
+	{"a path of no route is `other`, and code 499 got no answer: the caller hung up, or a simulator broke the connection", Config{}, func(w *world) {
 		w.get("/nope")
+		w.client.Transport.(*http.Transport).DisableKeepAlives = true // or net/http asks again
+		w.put("/faults/flaky", "script=RL")
+		w.get("/flaky")
+		w.get("/flaky")
 		ctx, hangUp := context.WithTimeout(w.Context(), time.Second)
 		defer hangUp()
 		w.send(ctx, "GET", "/slow")
 		synctest.Wait()
 		got := w.scrape()
-		if got[`http_requests_total{code="404",route="other"}`] != "1" || got[`http_requests_total{code="499",route="/slow"}`] != "1" {
+		if got[`http_requests_total{code="404",route="other"}`] != "1" || got[`http_requests_total{code="499",route="/slow"}`] != "1" || got[`http_requests_total{code="499",route="/flaky"}`] != "2" {
 			w.Errorf("%v", got)
 		}
 	}},
