@@ -78,8 +78,8 @@ type Transition struct {
 	At       time.Time
 }
 
-// Breaker guards one dependency. It is safe for concurrent use. A nil one lets every
-// call pass, and learns nothing from it.
+// Breaker guards one dependency. It is safe for concurrent use. Do of a nil one lets
+// every call pass; it has no other method.
 type Breaker struct {
 	cfg      Config
 	machine  atomic.Pointer[gobreaker.CircuitBreaker[struct{}]] // Reset replaces it
@@ -87,7 +87,7 @@ type Breaker struct {
 	rejected atomic.Uint64
 
 	mu          sync.Mutex
-	resets      int          // guarded by mu
+	generation  int          // guarded by mu; of the machine
 	state       State        // guarded by mu
 	rule        rule         // guarded by mu
 	refusal     *OpenError   // guarded by mu; of the latest opening
@@ -144,14 +144,14 @@ func New(cfg Config) (*Breaker, error) {
 }
 
 // newMachine returns one that changes b until the next reset.
-func (b *Breaker) newMachine(reset int) *gobreaker.CircuitBreaker[struct{}] {
+func (b *Breaker) newMachine(generation int) *gobreaker.CircuitBreaker[struct{}] {
 	return gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
 		MaxRequests:   uint32(b.cfg.Probes),
 		Timeout:       b.cfg.Cooldown,
-		ReadyToTrip:   func(gobreaker.Counts) bool { return b.failed(reset) },
-		IsSuccessful:  func(err error) bool { return b.succeeded(reset, err) },
+		ReadyToTrip:   func(gobreaker.Counts) bool { return b.failed(generation) },
+		IsSuccessful:  func(err error) bool { return b.succeeded(generation, err) },
 		IsExcluded:    func(err error) bool { return err != nil && b.cfg.Neutral(err) },
-		OnStateChange: func(_ string, from, to gobreaker.State) { b.changed(reset, states[from], states[to]) },
+		OnStateChange: func(_ string, from, to gobreaker.State) { b.changed(generation, states[from], states[to]) },
 	})
 }
 
@@ -161,8 +161,8 @@ func (b *Breaker) Reset() {
 	defer b.notify()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.resets++
-	b.machine.Store(b.newMachine(b.resets))
+	b.generation++
+	b.machine.Store(b.newMachine(b.generation))
 	if b.state != Closed {
 		b.pending = append(b.pending, Transition{From: b.state, To: Closed, At: time.Now()})
 	}
@@ -209,31 +209,31 @@ func (b *Breaker) Do(fn func(opened func() bool) error) error {
 // must not show failures of long ago.
 //
 // What a machine from before a reset calls changes nothing any more.
-func (b *Breaker) succeeded(reset int, err error) bool {
+func (b *Breaker) succeeded(generation int, err error) bool {
 	if err != nil && !b.cfg.Healthy(err) {
 		return false
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if reset == b.resets {
+	if generation == b.generation {
 		b.rule.succeeded(time.Now())
 	}
 	return true
 }
 
-func (b *Breaker) failed(reset int) bool {
+func (b *Breaker) failed(generation int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return reset == b.resets && b.rule.failed(time.Now())
+	return generation == b.generation && b.rule.failed(time.Now())
 }
 
 // changed runs under gobreaker's lock: it must not call gobreaker, nor anybody
 // else's code.
-func (b *Breaker) changed(reset int, from, to State) {
+func (b *Breaker) changed(generation int, from, to State) {
 	now := time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if reset != b.resets {
+	if generation != b.generation {
 		return
 	}
 	b.state = to

@@ -49,11 +49,11 @@ func (b *Breaker) Snapshot() Snapshot {
 
 // MarshalJSON writes what the rule in force looks at, and nothing of the other.
 func (s Snapshot) MarshalJSON() ([]byte, error) {
-	type rule struct {
+	type inARow struct {
 		ConsecutiveFailures int `json:"consecutive_failures"`
 		OpensAfter          int `json:"opens_after"`
 	}
-	type ratio struct {
+	type byRatio struct {
 		Failures     int     `json:"failures"`
 		Calls        int     `json:"calls"`
 		MinCalls     int     `json:"min_calls"`
@@ -62,8 +62,8 @@ func (s Snapshot) MarshalJSON() ([]byte, error) {
 	out := struct {
 		State    State `json:"state"`
 		ProbeDue bool  `json:"probe_due"`
-		*rule
-		*ratio
+		*inARow
+		*byRatio
 		RetryAfter  int64  `json:"retry_after_ms"` // rounded up
 		Transitions uint64 `json:"transitions"`
 		Rejected    uint64 `json:"rejected"`
@@ -73,9 +73,9 @@ func (s Snapshot) MarshalJSON() ([]byte, error) {
 		Transitions: s.Transitions, Rejected: s.Rejected,
 	}
 	if s.FailureRatio > 0 {
-		out.ratio = &ratio{s.Failures, s.Calls, s.MinCalls, s.FailureRatio}
+		out.byRatio = &byRatio{s.Failures, s.Calls, s.MinCalls, s.FailureRatio}
 	} else {
-		out.rule = &rule{s.Failures, s.OpensAfter}
+		out.inARow = &inARow{s.Failures, s.OpensAfter}
 	}
 	return json.Marshal(out)
 }

@@ -29,7 +29,8 @@ type Config struct {
 	MaxWait time.Duration
 }
 
-// Bulkhead holds the permits. It is safe for concurrent use. A nil one has no bound.
+// Bulkhead holds the permits. It is safe for concurrent use. Do of a nil one has no
+// bound; it has no other method.
 type Bulkhead struct {
 	cfg      Config
 	sem      *semaphore.Weighted

@@ -89,7 +89,7 @@ func New(cfg Config) (*Client, error) {
 // ErrOutcomeUnknown where the request may have taken effect.
 func (c *Client) Do(caller context.Context, req Request) (body []byte, err error) {
 	unknown := false
-	layers := c.layers(req.Without)
+	layers := c.layersWithout(req.Without)
 	if req.Without.Timeout {
 		caller = context.WithValue(caller, withoutTimeout{}, true)
 	}
@@ -166,7 +166,7 @@ func newTransport(permits int, p Policy, dial func(context.Context, string, stri
 			defer cancel()
 			return dial(ctx, network, address)
 		},
-		TLSHandshakeTimeout: untimed,
+		TLSHandshakeTimeout: untimed, // there is one for both kinds of call
 		// net/http keeps 2 idle connections a host by default: every call
 		// beyond two at once would open one and close it again.
 		MaxIdleConnsPerHost: permits,

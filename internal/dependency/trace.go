@@ -15,7 +15,7 @@ type Trace struct {
 // Step is what a call spent time on: an attempt, or a wait for the next one.
 type Step struct {
 	Attempt int    // its number, from 1; 0 for a wait
-	Result  string // of an attempt: the status of an answer, or the outcome where that is no use
+	Result  string // of an attempt: "503", or its Outcome where no usable answer came
 	Took    time.Duration
 }
 

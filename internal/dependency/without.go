@@ -28,7 +28,7 @@ type layers struct {
 	timeout  time.Duration
 }
 
-func (c *Client) layers(without Without) layers {
+func (c *Client) layersWithout(without Without) layers {
 	l := layers{c.bulkhead, c.breaker, c.retry, c.policy.Timeout}
 	if without.Bulkhead {
 		l.bulkhead = nil

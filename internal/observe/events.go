@@ -27,7 +27,7 @@ type Events struct {
 
 // Subscribe returns the events from now on, in order. The channel is closed when its
 // reader has fallen 1024 events behind and another one comes. stop must be called in
-// the end.
+// the end; it does not close the channel.
 func (e *Events) Subscribe() (events <-chan Event, stop func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -45,7 +45,8 @@ type (
 	}
 )
 
-// buckets go from an answer out of memory to the longest call, in seconds.
+// buckets go from an answer out of memory to the longest call with the default settings,
+// in seconds.
 var buckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 
 // NewMetrics returns Metrics with nothing counted, and Go's own beside them.
@@ -66,7 +67,7 @@ func NewMetrics() *Metrics {
 	m.Transitions = counter("circuit_breaker_transitions_total", "Changes of a breaker's state.", "name", "from", "to")
 	m.BreakerRejected = counter("circuit_breaker_rejected_total", "Calls that a breaker refused.", "name")
 	m.Attempts = counter("dependency_attempts_total", "Requests to a dependency, by how they ended.", "dependency", "outcome")
-	m.Calls = histogram("dependency_call_duration_seconds", "Calls to a dependency, attempts and waits included. Not those that were refused.", "dependency")
+	m.Calls = histogram("dependency_call_duration_seconds", "Calls to a dependency: the wait for a permit, the attempts and the waits between them. Not those that were refused.", "dependency")
 	m.BudgetRefused = counter("retry_budget_refused_total", "Retries that the budget refused.", "dependency")
 	m.BulkheadRejected = counter("bulkhead_rejected_total", "Calls for which there was no permit.", "dependency")
 	m.Decisions = counter("ratelimit_decisions_total", "Requests to /limited: allowed, rejected by the bucket of the key, or by the overflow bucket that the keys beyond the cap share.", "decision")
@@ -85,7 +86,8 @@ func (m *Metrics) Gauge(name, help string, labels map[string]string, read func()
 // Route makes a route visible before its first request.
 func (m *Metrics) Route(route string) { m.duration.WithLabelValues(route) }
 
-// Request counts a request to a route. Code is the status of the answer, 100 to 599.
+// Request counts a request to a route. Code is the status of the answer, 499 if there
+// was none.
 func (m *Metrics) Request(route string, code int, took time.Duration) {
 	labels := routeCode{route, code}
 	m.mu.Lock()

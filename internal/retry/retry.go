@@ -48,8 +48,8 @@ type Config struct {
 // OverBudget is OnGiveUp's reason when the budget refuses a retry.
 const OverBudget = "retry budget spent"
 
-// Retrier repeats calls by one policy. It is safe for concurrent use. A nil one makes
-// each call once, and counts nothing.
+// Retrier repeats calls by one policy. It is safe for concurrent use. Do of a nil one
+// makes each call once; it has no other method.
 type Retrier struct {
 	cfg   Config
 	tally atomic.Pointer[tally]

@@ -51,7 +51,8 @@ type Fault struct {
 
 // ParseFault reads a Fault from the fields script, status, latency and retry_after of
 // a form. One that is not given is the default. As status and retry_after need a
-// failure to go with, they imply the script F. The error names the field that is wrong.
+// failure to go with, they imply the script F. The error names the field that is wrong;
+// Set checks the ranges.
 func ParseFault(form url.Values) (Fault, error) {
 	var f Fault
 	for _, name := range slices.Sorted(maps.Keys(form)) {
@@ -104,7 +105,7 @@ func (f Fault) withDefaults(of Fault) (Fault, error) {
 	case len(f.Script) > maxScript:
 		return f, fmt.Errorf("script: %d letters are too many, 1 to %d", len(f.Script), maxScript)
 	case strings.Trim(f.Script, letters) != "":
-		return f, fmt.Errorf("script: %q has letters other than %s", f.Script, letters)
+		return f, fmt.Errorf("script: %q must have only the letters S, F, H, R, M and L, in upper case", f.Script)
 	case f.Status < 400 || f.Status > 599:
 		return f, errStatus
 	case f.Latency < 0 || f.Latency > maxLatency:

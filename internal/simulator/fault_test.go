@@ -24,9 +24,9 @@ func TestFaultsAsForms(t *testing.T) {
 
 		{"script=" + strings.Repeat("S", 65), `script: 65 letters are too many, 1 to 64`},
 		{"script=", `script: must not be empty`},
-		{"script=f", `script: "f" has letters other than SFHRML`},
-		{"script=S F", `script: "S F" has letters other than SFHRML`},
-		{"script=S%0aF", `script: "S\nF" has letters other than SFHRML`},
+		{"script=f", `script: "f" must have only the letters S, F, H, R, M and L, in upper case`},
+		{"script=S F", `script: "S F" must have only the letters S, F, H, R, M and L, in upper case`},
+		{"script=S%0aF", `script: "S\nF" must have only the letters S, F, H, R, M and L, in upper case`},
 		{"script=S&script=F", `script: given twice`},
 		{"status=399", `status: must be a whole number from 400 to 599`},
 		{"status=600", `status: must be a whole number from 400 to 599`},

@@ -58,9 +58,9 @@ func (d *Dependency) Reset() Setting {
 // Setting is the fault in force.
 type Setting struct {
 	Script     string `json:"script"`
-	Next       int    `json:"next"` // the letter of the next call, from 0
+	Next       int    `json:"next"` // which letter of Script is the next call's, from 0
 	Status     int    `json:"status"`
-	Latency    string `json:"latency,omitempty"`
+	Latency    string `json:"latency,omitempty"` // a Go duration, empty for none
 	RetryAfter string `json:"retry_after,omitempty"`
 }
 

@@ -177,8 +177,8 @@ func TestSetNamesTheFieldAndChangesNothing(t *testing.T) {
 		bad, good Fault
 		want      string
 	}{
-		{Fault{Script: "SX"}, Fault{Script: "SFHRML"}, `script: "SX" has letters other than SFHRML`},
-		{Fault{Script: "s"}, Fault{Script: "S"}, `script: "s" has letters other than SFHRML`},
+		{Fault{Script: "SX"}, Fault{Script: "SFHRML"}, `script: "SX" must have only the letters S, F, H, R, M and L, in upper case`},
+		{Fault{Script: "s"}, Fault{Script: "S"}, `script: "s" must have only the letters S, F, H, R, M and L, in upper case`},
 		{Fault{Script: strings.Repeat("S", 65)}, Fault{Script: strings.Repeat("S", 64)}, "script: 65 letters are too many, 1 to 64"},
 		{Fault{Status: 399}, Fault{Status: 400}, "status: must be a whole number from 400 to 599"},
 		{Fault{Status: 600}, Fault{Status: 599}, "status: must be a whole number from 400 to 599"},

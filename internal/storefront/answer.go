@@ -24,7 +24,8 @@ const (
 	jsonType = "application/json"
 )
 
-// statusClientClosed is nginx's "client closed request". It is logged, never sent.
+// statusClientClosed is nginx's "client closed request": no answer went out. It is logged
+// and counted, never sent.
 const statusClientClosed = 499
 
 var (
@@ -53,7 +54,7 @@ var answers = []struct {
 	{errUnknownSKU, http.StatusNotFound, ""},
 	{errUnknownProfile, http.StatusNotFound, ""},
 	{errUnknownDependency, http.StatusNotFound, ""},
-	{errMethod, http.StatusMethodNotAllowed, ""},
+	{errMethod, http.StatusMethodNotAllowed, "curl sends -d as a POST: -X names another method"},
 	{errTooSlow, http.StatusRequestTimeout, ""},
 	{errTooLarge, http.StatusRequestEntityTooLarge, ""},
 	{errKeyReused, http.StatusUnprocessableEntity, "send a new key with a new charge"},

@@ -49,10 +49,12 @@ type call struct {
 	ctx        context.Context
 	without    dependency.Without
 
-	made  bool
-	trace dependency.Trace
-	took  time.Duration
-	err   error
+	// How it went; the outcome is empty until it has been made.
+	outcome      string
+	trace        dependency.Trace
+	took         time.Duration
+	breaker      breaker.State // after it
+	fallbackKind string
 }
 
 // calling adapts a handler that calls a dependency.
@@ -82,28 +84,47 @@ func (c *call) doPath(path string, req dependency.Request) ([]byte, error) {
 func (c *call) do(url string, req dependency.Request) (body []byte, err error) {
 	client, start := c.dependencies[c.dependency], time.Now()
 	req.URL, req.Without, req.Trace = url, c.without, &c.trace
-	body, c.err = client.Do(c.ctx, req)
-	c.made, c.took = true, time.Since(start)
-	c.count()
+	body, err = client.Do(c.ctx, req)
+	c.took, c.breaker = time.Since(start), client.Snapshot().Breaker.State
+	c.count(err)
 	h := c.w.Header()
 	h.Set("Storefront-Attempts", strconv.Itoa(c.trace.Attempts))
-	h.Set("Storefront-Breaker", string(client.Snapshot().Breaker.State))
-	if timing := serverTiming(c.trace.Steps); timing != "" {
-		h.Set("Server-Timing", timing)
+	h.Set("Storefront-Breaker", string(c.breaker))
+	if len(c.trace.Steps) > 0 {
+		h.Set("Server-Timing", serverTiming(c.trace.Steps))
 	}
-	return body, c.err
+	return body, err
+}
+
+// count counts it: refused by the bulkhead, refused by the breaker, or made.
+func (c *call) count(err error) {
+	switch {
+	case errors.Is(err, bulkhead.ErrFull):
+		c.outcome = "bulkhead_full"
+		c.metrics.BulkheadRejected.WithLabelValues(c.dependency).Inc()
+	case errors.Is(err, breaker.ErrOpen):
+		c.outcome = "circuit_open"
+		c.metrics.BreakerRejected.WithLabelValues(c.dependency).Inc()
+	default:
+		c.outcome = string(dependency.OutcomeOf(err))
+		c.metrics.Calls.WithLabelValues(c.dependency).Observe(c.took.Seconds())
+	}
 }
 
 // fallback marks an answer that stands in for the dependency's.
-func (c *call) fallback(kind string) { c.w.Header().Set("Storefront-Fallback", kind) }
+func (c *call) fallback(kind string) {
+	c.fallbackKind = kind
+	c.w.Header().Set("Storefront-Fallback", kind)
+}
 
 // serverTiming is the steps of a call as https://www.w3.org/TR/server-timing/ has
 // them, in milliseconds.
 func serverTiming(steps []dependency.Step) string {
 	entries := make([]string, len(steps))
 	for i, step := range steps {
-		entries[i] = fmt.Sprintf("wait;dur=%.1f", milliseconds(step.Took))
-		if step.Attempt > 0 {
+		if step.Attempt == 0 {
+			entries[i] = fmt.Sprintf("wait;dur=%.1f", milliseconds(step.Took))
+		} else {
 			entries[i] = fmt.Sprintf(`attempt;desc="%d: %s";dur=%.1f`, step.Attempt, step.Result, milliseconds(step.Took))
 		}
 	}
@@ -111,18 +132,6 @@ func serverTiming(steps []dependency.Step) string {
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// count is about calls, those that the bulkhead or the breaker refused apart.
-func (c *call) count() {
-	switch {
-	case errors.Is(c.err, bulkhead.ErrFull):
-		c.metrics.BulkheadRejected.WithLabelValues(c.dependency).Inc()
-	case errors.Is(c.err, breaker.ErrOpen):
-		c.metrics.BreakerRejected.WithLabelValues(c.dependency).Inc()
-	default:
-		c.metrics.Calls.WithLabelValues(c.dependency).Observe(c.took.Seconds())
-	}
-}
 
 // maxName is how long a SKU or an id may be, in bytes; a longer one is unknown.
 const maxName = 64

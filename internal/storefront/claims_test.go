@@ -128,7 +128,7 @@ var claims = []struct {
 		w.get("/flaky")
 		w.want(w.put("/faults/flaky", "script=SF"), `200 {"script":"SF","next":0,"status":503}`)
 	}},
-	{"`DELETE /faults` does so for all four.", Config{}, func(w *world) {
+	{"`DELETE /faults` makes all four as after a start, the charges forgotten.", Config{}, func(w *world) {
 		for _, name := range []string{flaky, inventory, payments, profiles} {
 			w.put("/faults/"+name, "script=H")
 		}
@@ -244,7 +244,7 @@ var claims = []struct {
 			}
 		}
 	}},
-	{"an open breaker stays open until a probe succeeds", Config{}, func(w *world) {
+	{"But an open breaker stays open until a probe succeeds. `POST /reset` is a clean slate", Config{}, func(w *world) {
 		w.put("/faults/flaky", "script=F")
 		for range 3 {
 			w.get("/checkout")

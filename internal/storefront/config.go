@@ -60,8 +60,9 @@ type Config struct {
 	// DrainTimeout bounds how long Serve waits for accepted work at its end. 0
 	// means 10 s.
 	DrainTimeout time.Duration
-	// Log gets transitions as WARN and INFO, requests and attempts as DEBUG.
-	// nil means slog.Default().
+	// Log gets errors of ours as ERROR, breakers that open as WARN, other
+	// transitions, faults, resets and the drain as INFO, requests and attempts as
+	// DEBUG. nil means slog.Default().
 	Log *slog.Logger
 }
 
@@ -104,7 +105,7 @@ func (c *Config) settings() []setting {
 		oneOf("slow-policy", (*string)(&c.SlowPolicy), "`policy` by which requests to /slow are shed", string(shed.Newest), string(shed.Wait), string(shed.Priority)),
 		within(integer, "slow-queue", &c.SlowQueue, 4, 1, 10_000, "requests that may wait, with the policies wait and priority"),
 		within(duration, "slow-max-wait", &c.SlowMaxWait, 5*time.Second, time.Millisecond, long, "how long a request may wait, with the policies wait and priority"),
-		oneOf("controls", (*string)(&c.Controls), "`mode` of faults, resets and ?without=, auto being for this machine alone", string(ControlsAuto), string(ControlsOn), string(ControlsOff)),
+		oneOf("controls", (*string)(&c.Controls), "`who` may set faults, reset and use ?without=, where auto is this machine alone", string(ControlsAuto), string(ControlsOn), string(ControlsOff)),
 		within(duration, "drain-timeout", &c.DrainTimeout, 10*time.Second, time.Millisecond, long, "how long a drain waits for accepted work"),
 	}
 }

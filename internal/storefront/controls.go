@@ -26,7 +26,7 @@ const (
 var (
 	errControls    = errors.New("controls are off")
 	errControlsOff = fmt.Errorf("%w, by -controls off", errControls)
-	errNotLoopback = fmt.Errorf("%w, as the server does not listen on a loopback address; -controls on allows them", errControls)
+	errNotLoopback = fmt.Errorf("%w, as other machines can reach this server; -controls on allows them", errControls)
 	errForeignHost = errors.New("controls are for requests to localhost or an IP address")
 	errCrossOrigin = errors.New("a web page of another origin may not do this")
 )
@@ -42,7 +42,7 @@ func (s *service) controlled(next http.Handler) http.Handler {
 	})
 }
 
-// mayControl says why r may not control, if so.
+// mayControl is nil if r may control, else why not.
 func (s *service) mayControl(r *http.Request) error {
 	switch s.cfg.Controls {
 	case ControlsOn:
@@ -82,7 +82,7 @@ func isLocalHost(host string) bool {
 }
 
 // refuseCrossOrigin refuses what changes something and comes from a page of another
-// origin, wherever that is sent.
+// origin, on every route.
 func (s *service) refuseCrossOrigin(next http.Handler) http.Handler {
 	var protection http.CrossOriginProtection
 	return s.handle(func(w http.ResponseWriter, r *http.Request) error {

@@ -22,7 +22,7 @@ var everyControl = []struct{ method, path, want string }{
 }
 
 func TestControlsAreForThisMachineUnlessToldOtherwise(t *testing.T) {
-	const off = "403 controls are off, as the server does not listen on a loopback address; -controls on allows them"
+	const off = "403 controls are off, as other machines can reach this server; -controls on allows them"
 	const foreign = "403 controls are for requests to localhost or an IP address"
 	for _, tt := range []struct {
 		controls Controls

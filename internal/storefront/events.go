@@ -1,14 +1,11 @@
 package storefront
 
 import (
-	"errors"
 	"time"
 
 	"github.com/go-chi/chi/v5"
 
 	"example.com/storefront/internal/breaker"
-	"example.com/storefront/internal/bulkhead"
-	"example.com/storefront/internal/dependency"
 )
 
 type transitionEvent struct {
@@ -27,7 +24,7 @@ type callEvent struct {
 	Fallback   string        `json:"fallback,omitempty"`
 	Attempts   int           `json:"attempts"`
 	Breaker    breaker.State `json:"breaker"` // after it
-	Took       float64       `json:"took_ms"`
+	Took       float64       `json:"took_ms"` // the wait for a permit included
 	Steps      []stepEvent   `json:"steps"`
 }
 
@@ -40,13 +37,13 @@ type stepEvent struct {
 
 // tell passes on the call, once the handler knows its answer.
 func (c *call) tell() {
-	if !c.made || !c.events.HasSubscribers() {
+	if c.outcome == "" || !c.events.HasSubscribers() { // for nobody nothing need be made
 		return
 	}
 	e := callEvent{
 		At: time.Now(), Route: chi.RouteContext(c.ctx).RoutePattern(), Dependency: c.dependency,
-		Outcome: outcome(c.err), Fallback: c.w.Header().Get("Storefront-Fallback"),
-		Attempts: c.trace.Attempts, Breaker: breaker.State(c.w.Header().Get("Storefront-Breaker")),
+		Outcome: c.outcome, Fallback: c.fallbackKind,
+		Attempts: c.trace.Attempts, Breaker: c.breaker,
 		Took: milliseconds(c.took), Steps: []stepEvent{},
 	}
 	for _, step := range c.trace.Steps {
@@ -55,19 +52,8 @@ func (c *call) tell() {
 	c.events.Publish("call", e)
 }
 
-func outcome(err error) string {
-	switch {
-	case errors.Is(err, bulkhead.ErrFull):
-		return "bulkhead_full"
-	case errors.Is(err, breaker.ErrOpen):
-		return "circuit_open"
-	default:
-		return string(dependency.OutcomeOf(err))
-	}
-}
-
-// decisionEvent is whether a request may pass, by what /status calls by that name. Of
-// in_flight and streams only the refusals are told.
+// decisionEvent says whether a request may pass. By is who decided, as /status names it;
+// of in_flight and streams only refusals are told.
 type decisionEvent struct {
 	At       time.Time `json:"at"`
 	By       string    `json:"by"`

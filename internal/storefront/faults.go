@@ -49,7 +49,7 @@ func (s *service) setFault(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return badRequest(err.Error())
 	}
-	s.log.Info("fault set", "dependency", name, "script", setting.Script, "status", setting.Status, "latency", fault.Latency)
+	s.log.Info("fault set", "dependency", name, "script", setting.Script, "status", setting.Status, "latency", fault.Latency, "retry_after", fault.RetryAfter)
 	return encode(w, setting)
 }
 
@@ -64,6 +64,7 @@ func formOf(r *http.Request) (url.Values, error) {
 		return nil, err
 	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	// To curl -d, JSON is a form as well.
 	if len(body) > 0 && (err != nil || kind != "application/x-www-form-urlencoded" || body[0] == '{') {
 		return nil, badRequest("the body: must be a form, application/x-www-form-urlencoded, as curl -d script=F sends it")
 	}

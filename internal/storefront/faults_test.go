@@ -80,7 +80,7 @@ func TestBadFaultsAreNamedAndChangeNothing(t *testing.T) {
 		w.put("/faults/flaky", "script=SF")
 		w.get("/flaky")
 		for _, tt := range []struct{ path, body, kind, want string }{
-			{"/faults/flaky", "script=X", form, `400 script: "X" has letters other than SFHRML`},
+			{"/faults/flaky", "script=X", form, `400 script: "X" must have only the letters S, F, H, R, M and L, in upper case`},
 			{"/faults/flaky", "script=F&status=200", form, "400 status: must be a whole number from 400 to 599"},
 			{"/faults/flaky", "latency=31s", form, "400 latency: 31s is out of range, 0s to 30s"},
 			{"/faults/flaky", "retry_after=%00", form, "400 retry_after: must be 1 to 64 printable ASCII characters, the first and last of them visible"},
@@ -96,6 +96,11 @@ func TestBadFaultsAreNamedAndChangeNothing(t *testing.T) {
 		} {
 			w.want(w.sendBody(w.Context(), "PUT", tt.path, strings.NewReader(tt.body), tt.kind), tt.want)
 			w.want(w.get("/faults/flaky"), `200 {"script":"SF","next":1,"status":503}`)
+		}
+		for name := range policies {
+			if !strings.Contains(errUnknownDependency.Error(), name) {
+				w.Errorf("%q does not name %s", errUnknownDependency, name)
+			}
 		}
 		for _, method := range []string{"GET", "DELETE"} {
 			w.want(w.send(w.Context(), method, "/faults/gateway"), "404 unknown dependency; try flaky, inventory, payments or profiles")

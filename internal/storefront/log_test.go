@@ -99,7 +99,7 @@ func TestWhatIsLoggedByDefault(t *testing.T) {
 		w.delete("/faults")
 		w.post("/reset", "")
 	})
-	const want = `level=INFO msg="fault set" dependency=flaky script=F status=500 latency=1ms
+	const want = `level=INFO msg="fault set" dependency=flaky script=F status=500 latency=1ms retry_after=""
 level=WARN msg="breaker transition" dependency=flaky from=closed to=open
 level=INFO msg="fault reset" dependency=flaky
 level=INFO msg="breaker transition" dependency=flaky from=open to=half_open

@@ -5,6 +5,7 @@ import (
 
 	"example.com/storefront/internal/breaker"
 	"example.com/storefront/internal/dependency"
+	"example.com/storefront/internal/ratelimit"
 )
 
 // registerMetrics adds what is read when somebody looks, and makes the series visible
@@ -27,7 +28,7 @@ func (s *service) registerMetrics(routes []string) {
 		})
 		for _, change := range [][2]breaker.State{
 			{breaker.Closed, breaker.Open}, {breaker.Open, breaker.HalfOpen}, {breaker.HalfOpen, breaker.Open}, {breaker.HalfOpen, breaker.Closed},
-			{breaker.Open, breaker.Closed}, // by a reset
+			{breaker.Open, breaker.Closed}, // by a reset, as half_open to closed may be
 		} {
 			s.metrics.Transitions.WithLabelValues(name, string(change[0]), string(change[1]))
 		}
@@ -42,8 +43,8 @@ func (s *service) registerMetrics(routes []string) {
 	s.metrics.Gauge("ratelimit_keys", "Keys that have a bucket of their own.", nil, func() float64 {
 		return float64(s.limiter.Snapshot(time.Now()).Keys)
 	})
-	for _, decision := range []string{"allowed", "rejected", "overflow"} {
-		s.metrics.Decisions.WithLabelValues(decision)
+	for _, decision := range []ratelimit.Decision{{Allowed: true}, {}, {Overflow: true}} {
+		s.metrics.Decisions.WithLabelValues(decision.String())
 	}
 	for _, route := range []string{"/slow", "/events", "global"} {
 		s.metrics.Shed.WithLabelValues(route)

@@ -22,7 +22,8 @@ func (s *service) observeRequests(next http.Handler) http.Handler {
 		defer func() {
 			took := time.Since(start)
 			code := cmp.Or(ww.Status(), statusClientClosed) // nothing written: the client hung up, or a simulator lost its reply
-			// Also what was answered before it was routed, or had the wrong method.
+			// chi has no pattern for what was answered before it was routed, or had
+			// the wrong method.
 			route := chi.RouteContext(r.Context()).RoutePattern()
 			if route == "" {
 				route = cmp.Or(knownRoute(r), "other")

@@ -2,9 +2,9 @@ package storefront
 
 import "net/http"
 
-// reset is a clean slate: all that a client can notice is as after a start. What is
-// under way goes on, and keeps its permits. Metrics go on as well: a counter that
-// falls would look like a restart.
+// reset is a clean slate: all is as after a start, but for what is under way, which goes
+// on, keeps its permits and may leave its copy or its charge, and for the metrics: a
+// counter that falls would look like a restart.
 func (s *service) reset(w http.ResponseWriter, _ *http.Request) error {
 	for _, d := range s.simulated {
 		d.Reset()

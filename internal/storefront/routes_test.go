@@ -80,7 +80,7 @@ func TestOtherMethodsGet405AndUnknownPaths404(t *testing.T) {
 					}
 					continue
 				}
-				if got.status != 405 || got.body != "method not allowed; try "+strings.ReplaceAll(p.allow, ", ", " or ") && method != "HEAD" {
+				if got.status != 405 || got.body != "method not allowed; try "+strings.NewReplacer(", HEAD", "", ", ", " or ").Replace(p.allow) && method != "HEAD" {
 					w.Errorf("%s %s: %v, want 405", method, p.path, got)
 				}
 				if cache := got.header.Get("Cache-Control"); cache != "no-store" {
@@ -91,10 +91,10 @@ func TestOtherMethodsGet405AndUnknownPaths404(t *testing.T) {
 				}
 			}
 		}
-		w.want(w.send(w.Context(), "POST", "/%73low"), "405 method not allowed; try GET or HEAD")
+		w.want(w.send(w.Context(), "POST", "/%73low"), "405 method not allowed; try GET")
 		w.want(w.get("/%73low"), "200 done")
 		encoded := w.send(w.Context(), "POST", "/stock/a%2fb")
-		w.want(encoded, "405 method not allowed; try GET or HEAD")
+		w.want(encoded, "405 method not allowed; try GET")
 		if allow := encoded.header.Get("Allow"); allow != "GET, HEAD" {
 			w.Errorf("an encoded slash: Allow %q", allow)
 		}

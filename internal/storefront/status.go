@@ -14,7 +14,7 @@ import (
 type snapshot struct {
 	Dependencies map[string]dependencySnapshot `json:"dependencies"`
 	Limiter      limiterSnapshot               `json:"limiter"`
-	Callers      *ratelimit.Snapshot           `json:"callers,omitempty"`
+	Callers      *ratelimit.Snapshot           `json:"callers,omitempty"` // nil: off
 	Slow         shed.Snapshot                 `json:"slow"`
 	InFlight     shed.Snapshot                 `json:"in_flight"`
 	Streams      shed.Snapshot                 `json:"streams"`
@@ -27,8 +27,8 @@ type dependencySnapshot struct {
 }
 
 type limiterSnapshot struct {
-	Backend  string `json:"backend"`
-	Degraded bool   `json:"degraded"`
+	Backend  string `json:"backend"`  // memory, as the buckets are not shared
+	Degraded bool   `json:"degraded"` // so never
 	ratelimit.Snapshot
 }
 

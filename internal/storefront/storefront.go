@@ -3,7 +3,6 @@
 package storefront
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -79,17 +78,24 @@ func newService(cfg Config) (*service, error) {
 		s.dependencies[name] = client
 	}
 
-	var err1, err2, err3, err4, err5 error
+	var err error
 	if cfg.CallerRate > 0 {
-		s.callers, err1 = ratelimit.New(ratelimit.Config{Burst: cfg.CallerBurst, Rate: cfg.CallerRate, MaxKeys: cfg.LimitMaxKeys})
+		if s.callers, err = ratelimit.New(ratelimit.Config{Burst: cfg.CallerBurst, Rate: cfg.CallerRate, MaxKeys: cfg.LimitMaxKeys}); err != nil {
+			return nil, err
+		}
 	}
-	s.limiter, err2 = ratelimit.New(ratelimit.Config{Burst: cfg.LimitBurst, Rate: cfg.LimitRate, MaxKeys: cfg.LimitMaxKeys})
-	s.inFlight, err3 = shed.New(shed.Config{Permits: cfg.MaxInFlight})
-	s.shedder, err4 = shed.New(shed.Config{
+	if s.limiter, err = ratelimit.New(ratelimit.Config{Burst: cfg.LimitBurst, Rate: cfg.LimitRate, MaxKeys: cfg.LimitMaxKeys}); err != nil {
+		return nil, err
+	}
+	if s.inFlight, err = shed.New(shed.Config{Permits: cfg.MaxInFlight}); err != nil {
+		return nil, err
+	}
+	if s.shedder, err = shed.New(shed.Config{
 		Permits: cfg.SlowPermits, Policy: cfg.SlowPolicy, Queue: cfg.SlowQueue, MaxWait: cfg.SlowMaxWait,
-	})
-	s.streams, err5 = shed.New(shed.Config{Permits: maxStreams})
-	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+	}); err != nil {
+		return nil, err
+	}
+	if s.streams, err = shed.New(shed.Config{Permits: maxStreams}); err != nil {
 		return nil, err
 	}
 	routes := s.routes()

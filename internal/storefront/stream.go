@@ -34,13 +34,13 @@ func (s *service) stream(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// streamTo sends a snapshot, then each event, and a snapshot again every second in which
-// one has changed.
+// streamTo sends a snapshot, then each event, and every second a snapshot again if it
+// differs from the last.
 func (s *service) streamTo(out *eventWriter, r *http.Request) {
 	events, unsubscribe := s.events.Subscribe()
 	defer unsubscribe()
 	// A reader that takes nothing must not hold up the drain.
-	stop := context.AfterFunc(s.drain.started, func() { out.deadline(time.Second) })
+	stop := context.AfterFunc(s.drain.started, func() { out.deadline(time.Now().Add(time.Second)) })
 	defer stop()
 	tick := time.NewTicker(snapshotEvery)
 	defer tick.Stop()
@@ -83,6 +83,9 @@ func (s *service) encoded() []byte {
 
 // eventWriter writes server-sent events:
 // https://html.spec.whatwg.org/multipage/server-sent-events.html
+//
+// Each write has a deadline of its own, and there is none in between: the server's
+// WriteTimeout is for answers that end. A server without deadlines does without.
 type eventWriter struct {
 	w          http.ResponseWriter
 	controller *http.ResponseController
@@ -94,20 +97,18 @@ func (e *eventWriter) send(event observe.Event) error {
 
 func (e *eventWriter) comment(text string) error { return e.write(": " + text + "\n\n") }
 
-// write gives the reader time of its own, and none between two events: the server's
-// WriteTimeout is for answers that end.
 func (e *eventWriter) write(text string) error {
-	e.deadline(streamTimeout)
+	e.deadline(time.Now().Add(streamTimeout))
 	if _, err := e.w.Write([]byte(text)); err != nil {
 		return err
 	}
 	if err := e.controller.Flush(); err != nil {
 		return err
 	}
-	_ = e.controller.SetWriteDeadline(time.Time{}) // as below
+	e.deadline(time.Time{})
 	return nil
 }
 
-func (e *eventWriter) deadline(d time.Duration) {
-	_ = e.controller.SetWriteDeadline(time.Now().Add(d)) // an error means that there is none to set
+func (e *eventWriter) deadline(t time.Time) {
+	_ = e.controller.SetWriteDeadline(t) // an error means that there is none to set
 }

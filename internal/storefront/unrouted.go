@@ -3,6 +3,7 @@ package storefront
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/go-chi/chi/v5"
@@ -25,7 +26,8 @@ func methodNotAllowed(w http.ResponseWriter, r *http.Request) error {
 		return errNotFound
 	}
 	w.Header().Set("Allow", strings.Join(allow, ", "))
-	return fmt.Errorf("%w; try %s", errMethod, strings.Join(allow, " or "))
+	others := slices.DeleteFunc(allow, func(method string) bool { return method == http.MethodHead }) // which nobody means
+	return fmt.Errorf("%w; try %s", errMethod, strings.Join(others, " or "))
 }
 
 // knownRoute is the pattern of the route at r's path, whatever the method of r, empty
@@ -49,7 +51,7 @@ func patterns(routes chi.Routes) []string {
 	return all
 }
 
-// decodePath has chi route by the path as routePath has it.
+// decodePath makes chi match what routePath returns.
 func decodePath(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		chi.RouteContext(r.Context()).RoutePath = routePath(r)

@@ -12,7 +12,7 @@ import (
 // without reads the layers that ?without= leaves out, a list or several. That is a
 // control.
 func (s *service) without(r *http.Request) (without dependency.Without, err error) {
-	if !strings.Contains(r.URL.RawQuery, "without") {
+	if !strings.Contains(r.URL.RawQuery, "without") { // a query that is none of ours may be malformed
 		return without, nil
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
@@ -36,7 +36,7 @@ func (s *service) without(r *http.Request) (without dependency.Without, err erro
 		case "timeout":
 			without.Timeout = true
 		default:
-			return without, badRequest(fmt.Sprintf("without: %.40q is not bulkhead, breaker, retry or timeout", name))
+			return without, badRequest(fmt.Sprintf("without: %.40q is not bulkhead, breaker, retry or timeout; commas separate several", name))
 		}
 	}
 	return without, nil

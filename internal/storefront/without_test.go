@@ -140,7 +140,7 @@ func TestWithoutOnEachRoute(t *testing.T) {
 }
 
 func TestUnknownLayersAreRefused(t *testing.T) {
-	const layers = " is not bulkhead, breaker, retry or timeout"
+	const layers = " is not bulkhead, breaker, retry or timeout; commas separate several"
 	inBubble(t, Config{}, func(w *world) {
 		for query, want := range map[string]string{
 			"without=":                           `400 without: ""` + layers,
