@@ -81,10 +81,9 @@ type Transition struct {
 // Breaker guards one dependency. It is safe for concurrent use. Do of a nil one lets
 // every call pass; it has no other method.
 type Breaker struct {
-	cfg      Config
-	machine  atomic.Pointer[gobreaker.CircuitBreaker[struct{}]] // Reset replaces it
-	opens    atomic.Uint64                                      // how often it opened; atomic, as calls under way ask often
-	rejected atomic.Uint64
+	cfg     Config
+	machine atomic.Pointer[gobreaker.CircuitBreaker[struct{}]] // Reset replaces it
+	opens   atomic.Uint64                                      // how often it opened; atomic, as calls under way ask often
 
 	mu          sync.Mutex
 	generation  int          // guarded by mu; of the machine
@@ -92,6 +91,7 @@ type Breaker struct {
 	rule        rule         // guarded by mu
 	refusal     *OpenError   // guarded by mu; of the latest opening
 	transitions uint64       // guarded by mu
+	rejected    uint64       // guarded by mu
 	pending     []Transition // guarded by mu; OnTransition has not seen them
 	notifying   bool         // guarded by mu; somebody is calling OnTransition
 }
@@ -168,8 +168,7 @@ func (b *Breaker) Reset() {
 	}
 	b.state = Closed
 	b.rule.clear()
-	b.transitions = 0
-	b.rejected.Store(0)
+	b.transitions, b.rejected = 0, 0
 }
 
 // Do runs fn and returns its error, or an *OpenError without running it.
@@ -184,22 +183,36 @@ func (b *Breaker) Do(fn func(opened func() bool) error) error {
 	if b == nil {
 		return fn(func() bool { return false })
 	}
-	// Read before admission: should it open in between, the call stops early
-	// rather than going on against an open breaker.
-	opens := b.opens.Load()
-	admitted := false
 	defer b.notify()
-	_, err := b.machine.Load().Execute(func() (struct{}, error) {
-		admitted = true
-		b.notify()
-		return struct{}{}, fn(func() bool { return b.opens.Load() != opens })
-	})
-	if admitted {
-		return err
+	for {
+		// Read before admission: should it open in between, the call stops
+		// early rather than going on against an open breaker.
+		opens := b.opens.Load()
+		admitted := false
+		machine := b.machine.Load()
+		_, err := machine.Execute(func() (struct{}, error) {
+			admitted = true
+			b.notify()
+			return struct{}{}, fn(func() bool { return b.opens.Load() != opens })
+		})
+		if admitted {
+			return err
+		}
+		if refusal := b.refuse(machine); refusal != nil {
+			return refusal
+		}
 	}
-	b.rejected.Add(1)
+}
+
+// refuse counts a refusal and returns its error, or nil if a reset has replaced the
+// machine that refused: then the next one is to be asked.
+func (b *Breaker) refuse(machine *gobreaker.CircuitBreaker[struct{}]) *OpenError {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if machine != b.machine.Load() {
+		return nil
+	}
+	b.rejected++
 	return b.refusal
 }
 

@@ -2,7 +2,9 @@ package breaker
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -78,6 +80,76 @@ func TestTransitionsAreAChainAcrossResets(t *testing.T) {
 	if got := b.Snapshot().State; got != state || len(told) == 0 {
 		t.Errorf("%s in the end, and told %s", got, state)
 	}
+}
+
+// A refusal of a machine that a reset has replaced is none: it is never passed on, and
+// never counted.
+func TestRefusalsFromBeforeAResetDoNotCount(t *testing.T) {
+	for range 2000 {
+		b := breaker(t, Config{Failures: 1, Cooldown: time.Hour})
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				for range 3 {
+					var open *OpenError
+					err := b.Do(func(func() bool) error { runtime.Gosched(); return errDown })
+					if errors.As(err, &open) && open == nil {
+						t.Error("a refusal that is nil")
+					}
+				}
+			})
+		}
+		for range 3 {
+			all.Go(func() {
+				for range 4 {
+					b.Reset()
+				}
+			})
+		}
+		all.Wait()
+		if s := b.Snapshot(); s.Transitions == 0 && s.Rejected > 0 {
+			t.Fatalf("refused without having opened: %+v", s)
+		}
+	}
+}
+
+func TestResetForgetsTheFailuresOfAClosedBreaker(t *testing.T) {
+	for _, cfg := range []Config{{Failures: 2}, {FailureRatio: 1, MinCalls: 2}} {
+		b, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		call(b, errDown)
+		b.Reset()
+		if got := b.Snapshot(); got.Failures != 0 || got.Calls != 0 {
+			t.Errorf("%+v after a reset", got)
+		}
+		call(b, errDown)
+		if got := b.Snapshot(); got.State != Closed {
+			t.Errorf("%s after one failure", got.State)
+		}
+	}
+}
+
+// It opened after the call was admitted, if only after a reset.
+func TestOpenedAcrossAReset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := breaker(t, Config{Failures: 1})
+		call(b, errDown)
+		time.Sleep(10*time.Second + time.Nanosecond)
+		call(b, nil)
+		b.Do(func(opened func() bool) error {
+			b.Reset()
+			if opened() {
+				t.Error("opened by a reset")
+			}
+			call(b, errDown)
+			if !opened() {
+				t.Error("not opened")
+			}
+			return nil
+		})
+	})
 }
 
 // A slow OnTransition does not let the next one overtake it.

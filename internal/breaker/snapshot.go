@@ -30,7 +30,7 @@ func (b *Breaker) Snapshot() Snapshot {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
-	s := Snapshot{State: b.state, Transitions: b.transitions, Rejected: b.rejected.Load()}
+	s := Snapshot{State: b.state, Transitions: b.transitions, Rejected: b.rejected}
 	if b.state == Open {
 		s.RetryAfter = b.refusal.RetryAfter()
 		s.ProbeDue = now.After(b.refusal.until) // strictly, as gobreaker does

@@ -30,6 +30,8 @@ func TestFaultsAsForms(t *testing.T) {
 		{"script=S&script=F", `script: given twice`},
 		{"status=399", `status: must be a whole number from 400 to 599`},
 		{"status=600", `status: must be a whole number from 400 to 599`},
+		{"status=0x1f7", `status: must be a whole number from 400 to 599`},
+		{"status=5_03", `status: must be a whole number from 400 to 599`},
 		{"status=%2B503", `status: must be a whole number from 400 to 599`},
 		{"status=66039", `status: must be a whole number from 400 to 599`},
 		{"status=0", `status: must be a whole number from 400 to 599`},

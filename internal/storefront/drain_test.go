@@ -90,6 +90,7 @@ func TestDrainWaitsForACheckoutBetweenAttempts(t *testing.T) {
 
 func TestDrainCutsOffWhatIsStuck(t *testing.T) {
 	inBubble(t, Config{SlowWork: time.Hour}, func(w *world) {
+		w.stuck = true
 		stuck := w.begin(w.Context(), "/slow")
 		w.stop()
 		if got := <-stuck; got.status != 0 {
@@ -203,6 +204,26 @@ func TestStalledConnectionsAreClosed(t *testing.T) {
 					w.Errorf("closed after %v, want %v", took, tt.after)
 				}
 			})
+		})
+	}
+}
+
+// Who hangs up is no longer work, before a drain and during it.
+func TestDrainDoesNotWaitForThoseWhoHungUp(t *testing.T) {
+	for _, before := range []bool{true, false} {
+		inBubble(t, Config{}, func(w *world) {
+			ctx, hangUp := context.WithCancel(w.Context())
+			gone := w.begin(ctx, "/slow")
+			if before {
+				hangUp()
+				<-gone
+			}
+			w.stop()
+			synctest.Wait()
+			hangUp()
+			if took, err := w.drained(w.start); err != nil || took > time.Second {
+				w.Errorf("hung up before %v: %v after %v", before, err, took)
+			}
 		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"sync"
 	"time"
 
 	"example.com/storefront/internal/observe"
@@ -26,7 +27,7 @@ func (s *service) stream(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Cache-Control", "no-store")
 		w.WriteHeader(http.StatusOK)
 		if r.Method != http.MethodHead {
-			s.streamTo(&eventWriter{w, http.NewResponseController(w)}, r)
+			s.streamTo(&eventWriter{w: w, controller: http.NewResponseController(w)}, r)
 		}
 		return nil
 	})
@@ -40,7 +41,8 @@ func (s *service) streamTo(out *eventWriter, r *http.Request) {
 	events, unsubscribe := s.events.Subscribe()
 	defer unsubscribe()
 	// A reader that takes nothing must not hold up the drain.
-	stop := context.AfterFunc(s.drain.started, func() { out.deadline(time.Now().Add(time.Second)) })
+	stop := context.AfterFunc(s.drain.started, func() { out.endBy(time.Now().Add(time.Second)) })
+	defer out.close()
 	defer stop()
 	tick := time.NewTicker(snapshotEvery)
 	defer tick.Stop()
@@ -89,6 +91,10 @@ func (s *service) encoded() []byte {
 type eventWriter struct {
 	w          http.ResponseWriter
 	controller *http.ResponseController
+
+	mu     sync.Mutex
+	end    time.Time // guarded by mu; of all writes, if it is set
+	closed bool      // guarded by mu; the handler may have returned
 }
 
 func (e *eventWriter) send(event observe.Event) error {
@@ -109,6 +115,28 @@ func (e *eventWriter) write(text string) error {
 	return nil
 }
 
+// endBy bounds the write under way, and those to come. It may be called at any time.
+func (e *eventWriter) endBy(t time.Time) {
+	e.mu.Lock()
+	e.end = t
+	e.mu.Unlock()
+	e.deadline(t)
+}
+
 func (e *eventWriter) deadline(t time.Time) {
-	_ = e.controller.SetWriteDeadline(t) // an error means that there is none to set
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.end.IsZero() && (t.IsZero() || t.After(e.end)) {
+		t = e.end
+	}
+	if !e.closed {
+		_ = e.controller.SetWriteDeadline(t) // an error means that there is none to set
+	}
+}
+
+// close must be called before the handler returns: nothing is left to set after that.
+func (e *eventWriter) close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
 }

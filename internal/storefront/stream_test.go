@@ -241,6 +241,35 @@ func TestADrainWaitsASecondForAStreamThatNobodyReads(t *testing.T) {
 	})
 }
 
+// Nor do events that still wait for it give such a reader more time.
+func TestADrainWaitsASecondForAStreamThatIsReadTooSlowly(t *testing.T) {
+	for range 20 { // it used to depend on what select chose
+		inBubble(t, Config{SlowWork: 8 * time.Second, LimitBurst: 100}, func(w *world) {
+			conn := w.dial()
+			io.WriteString(conn, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+			synctest.Wait()
+			for range 50 {
+				w.get("/limited")
+			}
+			slow := w.begin(w.Context(), "/slow")
+			w.stop()
+			time.Sleep(500 * time.Millisecond)
+			buf := make([]byte, 512)
+			for range 20 { // the snapshot, say, and some events
+				if _, err := conn.Read(buf); err != nil {
+					break // it chose to end
+				}
+			}
+			time.Sleep(500*time.Millisecond + time.Nanosecond)
+			synctest.Wait()
+			if got := w.service.streams.Snapshot().InUse; got != 0 {
+				w.Errorf("%d streams a second after the drain began", got)
+			}
+			w.want(<-slow, "200 done")
+		})
+	}
+}
+
 // In HTTP/2 a write deadline that passes ends a stream, though nothing is written.
 func TestASilentStreamStaysOverHTTP2(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

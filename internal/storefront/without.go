@@ -12,14 +12,11 @@ import (
 // without reads the layers that ?without= leaves out, a list or several. That is a
 // control.
 func (s *service) without(r *http.Request) (without dependency.Without, err error) {
-	if !strings.Contains(r.URL.RawQuery, "without") { // a query that is none of ours may be malformed
-		return without, nil
-	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
+	switch {
+	case err != nil && strings.Contains(r.URL.RawQuery, "without"): // else what is malformed is none of ours
 		return without, badRequest("the query: " + err.Error())
-	}
-	if !query.Has("without") {
+	case !query.Has("without"):
 		return without, nil
 	}
 	if err := s.mayControl(r); err != nil {

@@ -151,6 +151,8 @@ func TestUnknownLayersAreRefused(t *testing.T) {
 			"without=a%0ab":                      `400 without: "a\nb"` + layers,
 			"without=" + strings.Repeat("x", 99): `400 without: "` + strings.Repeat("x", 40) + `"` + layers,
 			"without=retry;breaker":              "400 the query: invalid semicolon separator in query",
+			"%77ithout=all":                      `400 without: "all"` + layers,
+			"without=retry&without=%zz":          `400 the query: invalid URL escape "%zz"`,
 			"without=%zz":                        `400 the query: invalid URL escape "%zz"`,
 		} {
 			for _, path := range []string{"/checkout", "/stock/mug", "/profile/ada"} {
