@@ -45,7 +45,8 @@ type service struct {
 // wrong with cfg. It calls its own simulators at the address on which a request
 // came in, so it works wherever it is served: by http.Server, by
 // httptest.NewServer, over an in-memory network. It needs no closing: idle
-// connections to the dependencies end by themselves, after 30 s.
+// connections to the dependencies end by themselves, after 30 s, and /events when
+// its reader leaves.
 func New(cfg Config) (http.Handler, error) {
 	s, err := newService(cfg)
 	if err != nil {
