@@ -85,7 +85,7 @@ func TestTransitionsAreAChainAcrossResets(t *testing.T) {
 // A refusal of a machine that a reset has replaced is none: it is never passed on, and
 // never counted.
 func TestRefusalsFromBeforeAResetDoNotCount(t *testing.T) {
-	for range 2000 {
+	for range 20_000 { // it takes some to meet the moment
 		b := breaker(t, Config{Failures: 1, Cooldown: time.Hour})
 		var all sync.WaitGroup
 		for range 8 {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -270,6 +271,31 @@ func TestADrainWaitsASecondForAStreamThatIsReadTooSlowly(t *testing.T) {
 	}
 }
 
+// deadlines records those that are set.
+type deadlines struct {
+	http.ResponseWriter
+	set []time.Time
+}
+
+func (d *deadlines) SetWriteDeadline(t time.Time) error { d.set = append(d.set, t); return nil }
+
+func TestTheEndOfAStreamIsOneThatItsWritesCannotMove(t *testing.T) {
+	d := &deadlines{}
+	e := &eventWriter{w: d, controller: http.NewResponseController(d)}
+	at := func(s int64) time.Time { return time.Unix(s, 0) }
+	e.deadline(at(10))
+	e.deadline(time.Time{})
+	e.endBy(at(5))
+	e.deadline(at(15))
+	e.deadline(time.Time{})
+	e.deadline(at(4))
+	e.close()
+	e.endBy(at(3)) // the handler has returned: over HTTP/2 there is nothing left to set it on
+	if want := []time.Time{at(10), {}, at(5), at(5), at(5), at(4)}; !slices.Equal(d.set, want) {
+		t.Errorf("%v, want %v", d.set, want)
+	}
+}
+
 // In HTTP/2 a write deadline that passes ends a stream, though nothing is written.
 func TestASilentStreamStaysOverHTTP2(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -348,6 +374,9 @@ func TestStreamsAreBounded(t *testing.T) {
 		w.want(got, "503 busy")
 		if got.header.Get("Retry-After") != "1" || w.scrape()[`shed_rejected_total{route="/events"}`] != "1" {
 			w.Errorf("%v", got.header)
+		}
+		if told := streams[0].take(); !strings.Contains(told[len(told)-1].data, `"by":"streams","decision":"rejected"`) {
+			w.Errorf("told %v", told[len(told)-1])
 		}
 		if part := `"streams":{"permits":100,"in_use":100,"queue":0,"waiting":0,"rejected":1}`; !strings.Contains(w.get("/status").body, part) {
 			w.Errorf("/status lacks %s", part)
