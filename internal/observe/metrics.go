@@ -22,8 +22,9 @@ type Metrics struct {
 	Calls            *prometheus.HistogramVec // dependency
 	BudgetRefused    *prometheus.CounterVec   // dependency
 	BulkheadRejected *prometheus.CounterVec   // dependency
-	Decisions        *prometheus.CounterVec   // decision
 	Shed             *prometheus.CounterVec   // route
+
+	Decisions map[string]prometheus.Counter // by what ratelimit.Decision says; never written to
 
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec   // route, code
@@ -70,7 +71,11 @@ func NewMetrics() *Metrics {
 	m.Calls = histogram("dependency_call_duration_seconds", "Calls to a dependency: the wait for a permit, the attempts and the waits between them. Not those that were refused.", "dependency")
 	m.BudgetRefused = counter("retry_budget_refused_total", "Retries that the budget refused.", "dependency")
 	m.BulkheadRejected = counter("bulkhead_rejected_total", "Calls for which there was no permit.", "dependency")
-	m.Decisions = counter("ratelimit_decisions_total", "Requests to /limited: allowed, rejected by the bucket of the key, or by the overflow bucket that the keys beyond the cap share.", "decision")
+	m.Decisions = map[string]prometheus.Counter{}
+	decisions := counter("ratelimit_decisions_total", "Requests to /limited: allowed, rejected by the bucket of the key, or by the overflow bucket that the keys beyond the cap share.", "decision")
+	for _, word := range []string{"allowed", "rejected", "overflow"} {
+		m.Decisions[word] = decisions.WithLabelValues(word)
+	}
 	m.Shed = counter("shed_rejected_total", "Requests shed, by route. Global is the cap over all business routes.", "route")
 	m.requests = counter("http_requests_total", "Requests that ended. Code 499 got no answer: the caller hung up, or a simulator broke the connection.", "route", "code")
 	m.duration = histogram("http_request_duration_seconds", "Requests, by route.", "route")

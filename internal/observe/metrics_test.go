@@ -19,7 +19,7 @@ func metrics(t *testing.T) *Metrics {
 	m.Calls.WithLabelValues("x").Observe(1)
 	m.BudgetRefused.WithLabelValues("x").Inc()
 	m.BulkheadRejected.WithLabelValues("x").Inc()
-	m.Decisions.WithLabelValues("allowed").Inc()
+	m.Decisions["allowed"].Inc()
 	m.Shed.WithLabelValues("/x").Inc()
 	m.Route("/unused")
 	m.Request("/x", 200, 30*time.Millisecond)

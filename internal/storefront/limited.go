@@ -1,6 +1,7 @@
 package storefront
 
 import (
+	"fmt"
 	"net/http"
 	"net/netip"
 	"strconv"
@@ -19,8 +20,8 @@ func (s *service) limited(w http.ResponseWriter, r *http.Request) error {
 	if key == "" {
 		key = "anonymous" // which a client may send as well
 	}
-	decision, err := allow(w, s.limiter, "default", key)
-	s.metrics.Decisions.WithLabelValues(decision.String()).Inc()
+	decision, err := s.limiter.allow(w, key)
+	s.metrics.Decisions[decision.String()].Inc()
 	s.tellDecision("limiter", decision.String())
 	if err != nil {
 		return err
@@ -43,7 +44,7 @@ func (s *service) limitCallers(next http.Handler) http.Handler {
 		if key == "" {
 			caller = "address " + remoteIP(r) // no key has a space
 		}
-		decision, err := allow(w, s.callers, "caller", caller)
+		decision, err := s.callers.allow(w, caller)
 		s.tellDecision("callers", decision.String())
 		if err != nil {
 			return err
@@ -53,13 +54,30 @@ func (s *service) limitCallers(next http.Handler) http.Handler {
 	})
 }
 
-// allow takes a token, and tells the client how many are left
+// limit is a rate limit that tells its clients about itself
 // (draft-ietf-httpapi-ratelimit-headers).
-func allow(w http.ResponseWriter, l *ratelimit.Limiter, policy, key string) (ratelimit.Decision, error) {
-	decision := l.Allow(time.Now(), key)
+type limit struct {
+	*ratelimit.Limiter
+	name   string // quoted
+	policy string // the RateLimit-Policy header
+}
+
+func newLimit(name string, cfg ratelimit.Config) (*limit, error) {
+	l, err := ratelimit.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	name = strconv.Quote(name)
 	quota, window := l.Policy()
-	w.Header().Add("Ratelimit-Policy", `"`+policy+`";q=`+strconv.Itoa(quota)+`;w=`+strconv.Itoa(wholeSeconds(window)))
-	w.Header().Add("Ratelimit", `"`+policy+`";r=`+strconv.Itoa(decision.Left)+`;t=`+strconv.Itoa(wholeSeconds(decision.Next)))
+	return &limit{l, name, fmt.Sprintf("%s;q=%d;w=%d", name, quota, wholeSeconds(window))}, nil
+}
+
+// allow takes a token, and tells the client how many are left.
+func (l *limit) allow(w http.ResponseWriter, key string) (ratelimit.Decision, error) {
+	decision := l.Allow(time.Now(), key)
+	// The names are as net/http spells them, or it would do so each time.
+	w.Header().Add("Ratelimit-Policy", l.policy)
+	w.Header().Add("Ratelimit", l.name+";r="+strconv.Itoa(decision.Left)+";t="+strconv.Itoa(wholeSeconds(decision.Next)))
 	if !decision.Allowed {
 		return decision, retryIn(decision.Next, ratelimit.ErrLimited)
 	}

@@ -5,7 +5,6 @@ import (
 
 	"example.com/storefront/internal/breaker"
 	"example.com/storefront/internal/dependency"
-	"example.com/storefront/internal/ratelimit"
 )
 
 // registerMetrics adds what is read when somebody looks, and makes the series visible
@@ -43,9 +42,6 @@ func (s *service) registerMetrics(routes []string) {
 	s.metrics.Gauge("ratelimit_keys", "Keys that have a bucket of their own.", nil, func() float64 {
 		return float64(s.limiter.Snapshot(time.Now()).Keys)
 	})
-	for _, decision := range []ratelimit.Decision{{Allowed: true}, {}, {Overflow: true}} {
-		s.metrics.Decisions.WithLabelValues(decision.String())
-	}
 	for _, route := range []string{"/slow", "/events", "global"} {
 		s.metrics.Shed.WithLabelValues(route)
 	}

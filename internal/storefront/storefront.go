@@ -34,11 +34,11 @@ type service struct {
 	payments     *simulator.Payments // one of them
 	copies       copies              // of profiles
 
-	callers  *ratelimit.Limiter // nil: off
-	limiter  *ratelimit.Limiter // of /limited
-	inFlight *shed.Shedder      // of all business routes
-	shedder  *shed.Shedder      // of /slow
-	streams  *shed.Shedder      // of /events
+	callers  *limit        // nil: off
+	limiter  *limit        // of /limited
+	inFlight *shed.Shedder // of all business routes
+	shedder  *shed.Shedder // of /slow
+	streams  *shed.Shedder // of /events
 }
 
 // New returns the whole service as a handler, or an error that names what is
@@ -81,11 +81,11 @@ func newService(cfg Config) (*service, error) {
 
 	var err error
 	if cfg.CallerRate > 0 {
-		if s.callers, err = ratelimit.New(ratelimit.Config{Burst: cfg.CallerBurst, Rate: cfg.CallerRate, MaxKeys: cfg.LimitMaxKeys}); err != nil {
+		if s.callers, err = newLimit("caller", ratelimit.Config{Burst: cfg.CallerBurst, Rate: cfg.CallerRate, MaxKeys: cfg.LimitMaxKeys}); err != nil {
 			return nil, err
 		}
 	}
-	if s.limiter, err = ratelimit.New(ratelimit.Config{Burst: cfg.LimitBurst, Rate: cfg.LimitRate, MaxKeys: cfg.LimitMaxKeys}); err != nil {
+	if s.limiter, err = newLimit("default", ratelimit.Config{Burst: cfg.LimitBurst, Rate: cfg.LimitRate, MaxKeys: cfg.LimitMaxKeys}); err != nil {
 		return nil, err
 	}
 	if s.inFlight, err = shed.New(shed.Config{Permits: cfg.MaxInFlight}); err != nil {
