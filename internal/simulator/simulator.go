@@ -30,8 +30,9 @@ func newDependency(initial Fault, serve func(http.ResponseWriter, *http.Request,
 	return &Dependency{initial: initial, fault: initial, serve: serve}
 }
 
-// Set puts a fault in force and starts its script and the count of calls again.
-// The error names the field that it cannot work with; then nothing changes.
+// Set puts a fault in force and starts its script and the count of calls again. It
+// returns the new setting, or an error that names the field that it cannot work with;
+// then nothing changes.
 func (d *Dependency) Set(f Fault) (Setting, error) {
 	f, err := f.withDefaults(d.initial)
 	if err != nil {
@@ -43,8 +44,8 @@ func (d *Dependency) Set(f Fault) (Setting, error) {
 	return d.setting(), nil
 }
 
-// Reset makes the dependency as it was at the start: its fault, its count and
-// its state.
+// Reset makes the dependency as it was at the start, its fault, its count and its
+// state, and returns the new setting.
 func (d *Dependency) Reset() Setting {
 	d.mu.Lock()
 	defer d.mu.Unlock()

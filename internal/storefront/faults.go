@@ -21,21 +21,30 @@ func (s *service) faults(w http.ResponseWriter, _ *http.Request) error {
 	return encode(w, all)
 }
 
+// simulatorOf is the dependency that the path names.
+func (s *service) simulatorOf(r *http.Request) (name string, d *simulator.Dependency, err error) {
+	name = r.PathValue("dependency")
+	d, ok := s.simulated[name]
+	if !ok {
+		return name, nil, errUnknownDependency
+	}
+	return name, d, nil
+}
+
 // fault answers the fault in force of one.
 func (s *service) fault(w http.ResponseWriter, r *http.Request) error {
-	d, ok := s.simulated[r.PathValue("dependency")]
-	if !ok {
-		return errUnknownDependency
+	_, d, err := s.simulatorOf(r)
+	if err != nil {
+		return err
 	}
 	return encode(w, d.Setting())
 }
 
 // setFault replaces it, and answers the new one.
 func (s *service) setFault(w http.ResponseWriter, r *http.Request) error {
-	name := r.PathValue("dependency")
-	d, ok := s.simulated[name]
-	if !ok {
-		return errUnknownDependency
+	name, d, err := s.simulatorOf(r)
+	if err != nil {
+		return err
 	}
 	form, err := formOf(r)
 	if err != nil {
@@ -78,10 +87,9 @@ func formOf(r *http.Request) (url.Values, error) {
 // resetFault makes a dependency as it was at the start, its counts and its state
 // included.
 func (s *service) resetFault(w http.ResponseWriter, r *http.Request) error {
-	name := r.PathValue("dependency")
-	d, ok := s.simulated[name]
-	if !ok {
-		return errUnknownDependency
+	name, d, err := s.simulatorOf(r)
+	if err != nil {
+		return err
 	}
 	setting := d.Reset()
 	s.log.Info("fault reset", "dependency", name)
