@@ -2,7 +2,7 @@
 staticcheck := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race lint bench alerts walkthrough fuzz ci
+.PHONY: help run test race lint bench alerts walkthrough lessons load fuzz ci
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,9 +30,14 @@ alerts: ## the alert rules for Prometheus, checked and tested; needs its promtoo
 	promtool check config scripts/prometheus.yml
 	promtool test rules scripts/alerts_test.yml
 
-walkthrough: ## the README's sessions with real binaries, real curl, real time
+walkthrough: ## the README's walkthrough with real binaries, real curl, real time
 	scripts/walkthrough.sh
-	STOREFRONT_FOR_REAL=1 go test -count=1 -run ForReal ./cmd/storefront
+
+lessons: ## the whole README and all lessons, in the same way; and a short load
+	scripts/lessons.sh
+
+load: ## a load on the server at localhost:3000, with shares by status, percentiles and a plot
+	scripts/load.sh
 
 # Counted, not timed: a fuzz run that its clock ends can fail with "context
 # deadline exceeded" on a busy machine (go.dev/issue/75804).

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -15,43 +16,41 @@ import (
 	"example.com/storefront/internal/transcript"
 )
 
-// The log lines and events that the README shows are ones that the program writes.
-func TestReadmeShowsLinesThatAreReallyWritten(t *testing.T) {
-	blocks, err := transcript.Blocks(readme)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var shown []string
-	for _, b := range blocks {
-		for _, line := range b.Lines {
-			if b.Lang == "text" && (strings.HasPrefix(line, "time=") || strings.HasPrefix(line, "event: ") || strings.HasPrefix(line, "data: ")) {
-				shown = append(shown, line)
+// The log lines that a page shows are ones that its own servers write; the events
+// of the README, ones of an outage.
+func TestPagesShowLinesThatAreReallyWritten(t *testing.T) {
+	var events []string
+	synctest.Test(t, func(t *testing.T) { events = eventsOfAnOutage(t) })
+	found := 0
+	for _, file := range pages(t) {
+		var written []string
+		synctest.Test(t, func(t *testing.T) {
+			term := newFake(t)
+			term.flags = []string{"-log-level", "debug"}
+			read(t, term, file, 0)
+			term.close(t)
+			written = slices.Concat(events, strings.Split(term.log.String(), "\n"))
+		})
+		for _, b := range pageBlocks(t, file) {
+			for i, line := range b.Lines {
+				if b.Lang != "text" || !regexp.MustCompile("^(time=|event: |data: )").MatchString(line) {
+					continue
+				}
+				found++
+				if !slices.ContainsFunc(written, func(w string) bool { return transcript.Matches(line, w) }) {
+					t.Errorf("%s:%d: nothing like this is written: %s", file, b.Line+1+i, line)
+				}
 			}
 		}
 	}
-	if len(shown) < 12 {
-		t.Fatalf("%d lines: are the blocks still found?", len(shown))
-	}
-	var written []string
-	for _, args := range [][]string{
-		{"-retry-attempts", "3", "-breaker-failures", "1"},
-		{"-log-level", "debug", "-retry-budget", "0.001", "-retry-floor", "0.001"},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			written = append(written, linesOf(t, args)...)
-		})
-	}
-	for _, line := range shown {
-		if !slices.ContainsFunc(written, func(w string) bool { return transcript.Matches(line, w) }) {
-			t.Errorf("nothing like this is written: %s", line)
-		}
+	if found < 20 {
+		t.Errorf("%d lines: are the blocks still found?", found)
 	}
 }
 
-// linesOf runs a program through an outage of /flaky, and returns its log and its
-// events.
-func linesOf(t *testing.T, args []string) []string {
-	p := start(new(memnet.Network), nil, args...)
+// eventsOfAnOutage are the lines of /events while /flaky fails for a while.
+func eventsOfAnOutage(t *testing.T) []string {
+	p := start(new(memnet.Network), nil, "-retry-attempts", "3", "-breaker-failures", "1")
 	transport := &http.Transport{DialContext: p.DialContext}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
@@ -96,5 +95,5 @@ func linesOf(t *testing.T, args []string) []string {
 	ask("GET", "/checkout", "")
 	p.signals <- syscall.SIGTERM
 	<-p.code
-	return strings.Split(p.stderr.String()+<-stream, "\n")
+	return strings.Split(<-stream, "\n")
 }

@@ -10,10 +10,13 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"example.com/storefront/internal/transcript"
 )
 
-// claims are sentences of the README, each with a test, from the outside, that the
-// thing really happens. Where the README shows what a command prints, that is the test.
+// claims are sentences of the README and the lessons, each with a test, from the
+// outside, that the thing really happens. Where a page shows what a command prints,
+// that is the test.
 var claims = []struct {
 	says string
 	cfg  Config
@@ -152,7 +155,7 @@ var claims = []struct {
 			w.Errorf("the refusals took %v", took-10*time.Second)
 		}
 	}},
-	{"(`Retry-After` is the time left, but of `/checkout` never over 5 s, so that a workshop asks again early.)", Config{}, func(w *world) {
+	{"`Retry-After` is the time left, but of `/checkout` never over 5 s, so that a workshop asks again early.", Config{}, func(w *world) {
 		w.put("/faults/flaky", "script=F")
 		for range 3 {
 			w.get("/checkout")
@@ -329,12 +332,23 @@ func readme(t *testing.T) string {
 	return string(text)
 }
 
-func TestWhatTheReadmeSaysReallyHappens(t *testing.T) {
-	text := regexp.MustCompile(`\s+`).ReplaceAllString(readme(t), " ")
+func TestWhatThePagesSayReallyHappens(t *testing.T) {
+	pages, err := transcript.Pages("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text string
+	for _, page := range pages {
+		markdown, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += " " + strings.Join(strings.Fields(string(markdown)), " ")
+	}
 	for _, c := range claims {
 		t.Run(c.says, func(t *testing.T) {
 			if !strings.Contains(text, c.says) {
-				t.Error("the README does not say so")
+				t.Error("no page says so")
 			}
 			inBubble(t, c.cfg, c.test)
 		})

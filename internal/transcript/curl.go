@@ -13,12 +13,13 @@ import (
 	"net/http"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Curl is curl over dial, with the options that transcripts use. Any other fails,
 // as real curl could mean something else by it.
 func Curl(dial func(ctx context.Context, network, address string) (net.Conn, error)) Command {
-	return func(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	return func(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
 		c, err := parseCurl(args[1:])
 		if err != nil {
 			fmt.Fprintf(stderr, "curl: %v\n", err)
@@ -28,8 +29,13 @@ func Curl(dial func(ctx context.Context, network, address string) (net.Conn, err
 		// not mix.
 		var out bytes.Buffer
 		defer func() { _, _ = out.WriteTo(stdout) }()
+		start := time.Now()
 		status, err := c.do(ctx, dial, &out)
-		out.WriteString(strings.NewReplacer(`\n`, "\n", "%{http_code}", fmt.Sprintf("%03d", status)).Replace(c.format))
+		out.WriteString(strings.NewReplacer(
+			`\n`, "\n",
+			"%{http_code}", fmt.Sprintf("%03d", status),
+			"%{time_total}", fmt.Sprintf("%.6f", time.Since(start).Seconds()),
+		).Replace(c.format))
 		switch {
 		case errors.Is(err, syscall.ECONNREFUSED):
 			return 7
@@ -109,12 +115,12 @@ func parseCurl(args []string) (*curl, error) {
 		c.header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	maps.Copy(c.header, given)
-	rest := strings.NewReplacer(`\n`, "", "%{http_code}", "").Replace(c.format)
+	rest := strings.NewReplacer(`\n`, "", "%{http_code}", "", "%{time_total}", "").Replace(c.format)
 	switch {
 	case !silent:
 		return nil, errors.New("without -s the real one may print a progress meter")
 	case strings.ContainsAny(rest, `\%`):
-		return nil, fmt.Errorf("-w %s: only %%{http_code} and \\n are known", c.format)
+		return nil, fmt.Errorf("-w %s: only %%{http_code}, %%{time_total} and \\n are known", c.format)
 	case c.url == "":
 		return nil, errors.New("no URL")
 	case !strings.Contains(c.url, "://"):

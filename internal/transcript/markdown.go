@@ -8,9 +8,17 @@ package transcript
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 )
+
+// Pages are the files with sessions: the README below root, then the lessons in
+// their order.
+func Pages(root string) ([]string, error) {
+	lessons, err := filepath.Glob(filepath.Join(root, "scripts", "lessons", "*.md"))
+	return append([]string{filepath.Join(root, "README.md")}, lessons...), err
+}
 
 // Block is a fenced block of a file.
 type Block struct {

@@ -145,7 +145,11 @@ func TestShell(t *testing.T) {
 			{`curl -sI -H 'x-api-key: a' -H 'x-api-key: b' -H 'accept: x/y' localhost:3000`, 0, "HTTP/1.1 418 I'm a teapot\nX-Key: a+b\nDate: Sat, 01 Jan 2000 00:00:00 GMT\nContent-Length: 7\nContent-Type: text/plain; charset=utf-8\n\n"},
 			{`curl -s -w '%{http_code}' localhost:1; echo " $?"`, 0, "000 7\n"},
 			{`for i in 1 2; do curl -s -w ';' localhost:3000/$i; done`, 0, "GET /1 ;GET /2 ;"},
+			{`curl -s -o /dev/null -w '%{time_total}' localhost:3000`, 0, "0.000000"},
 			{`sleep 10`, 10 * time.Second, ""},
+			{`echo '{"a":{"n":1},"a":{"n":2}}' | grep -o '"a":{[^}]*}' | head -1`, 0, "\"a\":{\"n\":1}\n"},
+			{`(for i in 2 1 3; do (sleep $i; echo $((9-i))) & done; wait) | sort`, 3 * time.Second, "6\n7\n8\n"},
+			{`echo x | grep -o y`, 0, ""},
 			{`(for i in 2 1; do (sleep $i; echo $i) & done; wait)`, 2 * time.Second, "1\n2\n"},
 		} {
 			start := time.Now()
@@ -176,8 +180,15 @@ func TestShellIsStrict(t *testing.T) {
 			"curl -s -Hx:y a":                "curl: -H needs its value in the next word",
 			"curl -s -H x a":                 "curl: -H x: no colon",
 			"curl -s -o f a":                 "curl: -o f: only /dev/null is known",
-			"curl -s -w '%{time}' a":         `curl: -w %{time}: only %{http_code} and \n are known`,
+			"curl -s -w '%{time}' a":         `curl: -w %{time}: only %{http_code}, %{time_total} and \n are known`,
 			"for":                            "must be followed by",
+			"echo x | grep x":                "grep: only -o PATTERN is known",
+			`echo x | grep -o 'x\|y'`:        `grep: \ in a pattern is not known`,
+			"echo x | grep -o '[x'":          "grep: error parsing regexp",
+			"echo x | head -2":               "head: only -1 is known",
+			"echo x | sort -n":               "sort: -n is not known",
+			"(echo x | sort)":                "1:2: a pipe is only known between the commands of a line",
+			"echo x; echo y | sort":          "1:9: a pipe is only known between the commands of a line",
 			"sleep":                          "sleep: []: want a number of seconds",
 			"sleep 1m":                       "sleep: [1m]: want a number of seconds",
 		} {
@@ -197,7 +208,7 @@ func TestCurlEndsWithItsContext(t *testing.T) {
 		curl := Curl(func(context.Context, string, string) (net.Conn, error) { return client, nil })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if code := curl(ctx, []string{"curl", "-s", "x"}, io.Discard, io.Discard); code != 52 {
+		if code := curl(ctx, []string{"curl", "-s", "x"}, nil, io.Discard, io.Discard); code != 52 {
 			t.Errorf("exit %d, want 52", code)
 		}
 	})

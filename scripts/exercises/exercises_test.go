@@ -1,0 +1,126 @@
+package exercises
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"example.com/storefront/internal/transcript"
+)
+
+// exercises are the checks of each start and of its answer. They return what is
+// wrong, and run under a fake clock.
+var exercises = map[string]struct{ start, answer func() error }{
+	"timeout":      {func() error { return checkPage(Page) }, func() error { return checkPage(PageAnswer) }},
+	"breaker":      {func() error { return checkBreaker(CatalogueBreaker) }, func() error { return checkBreaker(CatalogueBreakerAnswer) }},
+	"bulkhead":     {func() error { return checkPools(Pools) }, func() error { return checkPools(PoolsAnswer) }},
+	"ratelimit":    {func() error { return checkLimit(NewLimit) }, func() error { return checkLimit(NewLimitAnswer) }},
+	"shed":         {func() error { return checkShed(ReportQueue) }, func() error { return checkShed(ReportQueueAnswer) }},
+	"backpressure": {func() error { return checkProduce(Produce) }, func() error { return checkProduce(ProduceAnswer) }},
+	"combined":     {func() error { return checkCall(Call) }, func() error { return checkCall(CallAnswer) }},
+}
+
+var (
+	exercise = flag.String("exercise", "", "check this one, as it stands now")
+	update   = flag.Bool("update", false, "rewrite the output in the lessons")
+)
+
+// With -exercise, that is all that runs.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if *exercise != "" {
+		if err := flag.Set("test.run", "^TestExercise$"); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+func TestExercise(t *testing.T) {
+	if *exercise == "" {
+		return // see TestMain
+	}
+	e, ok := exercises[*exercise]
+	if !ok {
+		t.Fatalf("-exercise %s: there are %s", *exercise, strings.Join(slices.Sorted(maps.Keys(exercises)), ", "))
+	}
+	synctest.Test(t, func(t *testing.T) {
+		if err := e.start(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestTheAnswersHold(t *testing.T) {
+	for name, e := range exercises {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				if err := e.answer(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// Every start fails, and prints what its lesson shows.
+func TestTheStartsFailAsTheLessonsShow(t *testing.T) {
+	files, err := transcript.Pages("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]bool{}
+	for _, file := range files {
+		blocks, err := transcript.Blocks(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range blocks {
+			if b.Lang != "console" {
+				continue
+			}
+			steps, err := b.Steps()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, step := range steps {
+				name, ok := strings.CutPrefix(step.Command, "go test ./scripts/exercises -exercise ")
+				if !ok {
+					continue
+				}
+				shown[name] = true
+				got := failure(t, name)
+				switch {
+				case transcript.Matches(step.Want, got):
+				case *update:
+					if err := transcript.Update(file, step, got); err != nil {
+						t.Fatal(err)
+					}
+				default:
+					t.Errorf("%s:%d: $ %s\ngot:\n%s\nwant:\n%s", file, step.Line, step.Command, got, step.Want)
+				}
+			}
+		}
+	}
+	for name := range exercises {
+		if !shown[name] {
+			t.Errorf("no lesson has the exercise %s", name)
+		}
+	}
+}
+
+// failure is what "go test" prints for the start of an exercise.
+func failure(t *testing.T, name string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), os.Args[0], "-exercise", name).CombinedOutput()
+	if err == nil {
+		t.Errorf("the start of %s does not fail", name)
+	}
+	return fmt.Sprintf("%sFAIL\texample.com/storefront/scripts/exercises\t0.010s\nFAIL\n", out)
+}
