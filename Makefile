@@ -2,7 +2,7 @@
 staticcheck := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race lint bench alerts walkthrough lessons load fuzz ci
+.PHONY: help run test race lint bench alerts walkthrough lessons load update fuzz ci
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ walkthrough: ## the README's walkthrough with real binaries, real curl, real tim
 
 lessons: ## the whole README and all lessons, in the same way; and a short load
 	scripts/lessons.sh
+
+update: ## rewrite what pages and golden files show to what is really printed; read the diff
+	go test ./cmd/... ./scripts/exercises -update
 
 load: ## a load on the server at localhost:3000, with shares by status, percentiles and a plot
 	scripts/load.sh

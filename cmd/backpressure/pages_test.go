@@ -16,48 +16,23 @@ var update = flag.Bool("update", false, "rewrite the output on the pages")
 // Every command of the README and the lessons that is this program must print what
 // stands there.
 func TestPagesPrintWhatTheySay(t *testing.T) {
-	files, err := transcript.Pages("../..")
-	if err != nil {
-		t.Fatal(err)
+	const program = "go run ./cmd/backpressure"
+	steps, err := transcript.Commands("../..", program)
+	if err != nil || len(steps) < 4 {
+		t.Fatalf("%d commands, %v: are they still found?", len(steps), err)
 	}
-	ran := 0
-	for _, file := range files {
-		blocks, err := transcript.Blocks(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, b := range slices.Backward(blocks) { // as an update moves lines
-			if b.Lang != "console" {
-				continue
-			}
-			steps, err := b.Steps()
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, step := range slices.Backward(steps) {
-				args, ok := strings.CutPrefix(step.Command, "go run ./cmd/backpressure")
-				if !ok {
-					continue
+	for _, step := range slices.Backward(steps) { // as an update moves lines
+		synctest.Test(t, func(t *testing.T) {
+			var stdout, stderr bytes.Buffer
+			run(strings.Fields(strings.TrimPrefix(step.Command, program)), nil, &stdout, &stderr)
+			got := stdout.String() + stderr.String()
+			if diff := step.Differs(got); diff != "" && !*update {
+				t.Error(diff)
+			} else if diff != "" {
+				if err := step.Update(got); err != nil {
+					t.Fatal(err)
 				}
-				ran++
-				synctest.Test(t, func(t *testing.T) {
-					var stdout, stderr bytes.Buffer
-					run(strings.Fields(args), nil, &stdout, &stderr)
-					got := stdout.String()
-					switch {
-					case transcript.Matches(step.Want, got) && stderr.Len() == 0:
-					case *update && stderr.Len() == 0:
-						if err := transcript.Update(b.File, step, got); err != nil {
-							t.Fatal(err)
-						}
-					default:
-						t.Errorf("%s:%d: $ %s\ngot:\n%s%s\nwant:\n%s", b.File, step.Line, step.Command, got, &stderr, step.Want)
-					}
-				})
 			}
-		}
-	}
-	if ran < 4 {
-		t.Errorf("%d commands ran: are they still found?", ran)
+		})
 	}
 }

@@ -51,18 +51,16 @@ type terminal interface {
 
 // A mismatch is a command that did not print what its page says.
 type mismatch struct {
-	file string
-	step transcript.Step
-	got  string
-	err  error
+	transcript.Step
+	got string
+	err error
 }
 
 func (m mismatch) String() string {
-	s := fmt.Sprintf("%s:%d: $ %s\ngot:\n%s\nwant:\n%s", m.file, m.step.Line, m.step.Command, m.got, m.step.Want)
 	if m.err != nil {
-		s += "\n" + m.err.Error()
+		return fmt.Sprintf("%s:%d: $ %s\n%v", m.File, m.Line, m.Command, m.err)
 	}
-	return s
+	return m.Differs(m.got)
 }
 
 // startLine in a block fenced as sh starts a server, with the flags that follow,
@@ -94,8 +92,8 @@ func read(t *testing.T, term terminal, file string, pace time.Duration) (ran int
 				ran++
 				time.Sleep(pace)
 				got, err := term.run(t, step.Command)
-				if err != nil || !transcript.Matches(step.Want, got) {
-					wrong = append(wrong, mismatch{file, step, got, err})
+				if err != nil || step.Differs(got) != "" {
+					wrong = append(wrong, mismatch{step, got, err})
 				}
 			}
 		}
@@ -215,9 +213,9 @@ func TestPagesPrintWhatTheySay(t *testing.T) {
 	if !*update {
 		return
 	}
-	for file, differ := range wrong {
+	for _, differ := range wrong {
 		for _, m := range slices.Backward(differ) { // as lines move
-			if err := transcript.Update(file, m.step, m.got); err != nil {
+			if err := m.Update(m.got); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -248,7 +246,7 @@ func TestAChangedWordIsFound(t *testing.T) {
 			t.Errorf("got:\n%s\nwant:\n%s", got, want)
 		}
 		// What -update does with it.
-		if err := transcript.Update(file, wrong[0].step, wrong[0].got); err != nil {
+		if err := wrong[0].Update(wrong[0].got); err != nil {
 			t.Fatal(err)
 		}
 		if got, _ := os.ReadFile(file); string(got) != string(lesson) {

@@ -56,6 +56,7 @@ func Blocks(file string) ([]Block, error) {
 
 // Step is one command of a block and what it prints.
 type Step struct {
+	File    string
 	Line    int // of the command, from 1
 	Command string
 	Want    string // every line of it ends in a newline
@@ -67,7 +68,7 @@ func (b Block) Steps() ([]Step, error) {
 	for i, line := range b.Lines {
 		at := b.Line + 1 + i
 		if command, ok := strings.CutPrefix(line, "$ "); ok {
-			steps = append(steps, Step{Line: at, Command: command})
+			steps = append(steps, Step{File: b.File, Line: at, Command: command})
 			continue
 		}
 		if len(steps) == 0 {
@@ -78,6 +79,45 @@ func (b Block) Steps() ([]Step, error) {
 	return steps, nil
 }
 
+// Commands are those of all pages below root that begin with prefix, in order.
+func Commands(root, prefix string) ([]Step, error) {
+	files, err := Pages(root)
+	if err != nil {
+		return nil, err
+	}
+	var commands []Step
+	for _, file := range files {
+		blocks, err := Blocks(file)
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range blocks {
+			if b.Lang != "console" {
+				continue
+			}
+			steps, err := b.Steps()
+			if err != nil {
+				return nil, err
+			}
+			for _, step := range steps {
+				if strings.HasPrefix(step.Command, prefix) {
+					commands = append(commands, step)
+				}
+			}
+		}
+	}
+	return commands, nil
+}
+
+// Differs says where a step stands, what it is, and what it printed in place of
+// what; "" if got matches.
+func (s Step) Differs(got string) string {
+	if Matches(s.Want, got) {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d: $ %s\ngot:\n%s\nwant:\n%s", s.File, s.Line, s.Command, got, s.Want)
+}
+
 // Matches says whether got is what was to be printed: the same text, where … in
 // want stands for any run of characters.
 func Matches(want, got string) bool {
@@ -85,19 +125,27 @@ func Matches(want, got string) bool {
 	return regexp.MustCompile("(?s)^" + pattern + "$").MatchString(got)
 }
 
-// Update replaces a step's output in its file by what it printed. Steps before
-// it in the file must be updated after it, as lines move.
-func Update(file string, step Step, got string) error {
-	text, err := os.ReadFile(file)
+// Update replaces a step's output in its file by what it printed; lines with … that
+// still match stay. Steps before it in the file must be updated after it, as lines
+// move.
+func (s Step) Update(got string) error {
+	text, err := os.ReadFile(s.File)
 	if err != nil {
 		return err
 	}
 	lines := strings.Split(string(text), "\n")
-	rest := lines[step.Line+strings.Count(step.Want, "\n"):]
+	rest := lines[s.Line+strings.Count(s.Want, "\n"):]
 	if got != "" {
-		got = strings.TrimSuffix(got, "\n")
-		rest = append(strings.Split(got, "\n"), rest...)
+		printed := strings.Split(strings.TrimSuffix(got, "\n"), "\n")
+		for i, line := range printed {
+			for old := range strings.SplitSeq(s.Want, "\n") {
+				if strings.Contains(old, "…") && Matches(old, line) {
+					printed[i] = old
+				}
+			}
+		}
+		rest = append(printed, rest...)
 	}
-	lines = append(lines[:step.Line:step.Line], rest...)
-	return os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o644)
+	lines = append(lines[:s.Line:s.Line], rest...)
+	return os.WriteFile(s.File, []byte(strings.Join(lines, "\n")), 0o644)
 }

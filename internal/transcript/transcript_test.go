@@ -50,7 +50,7 @@ func TestBlocksAndSteps(t *testing.T) {
 	if len(blocks) != 2 || blocks[0].Lang != "console" || blocks[0].Line != 3 || blocks[1].Lang != "sh" || blocks[1].Line != 13 {
 		t.Errorf("blocks %+v", blocks)
 	}
-	want := []Step{{4, "one", "1\n"}, {6, "two", ""}, {7, "three", "3\n\n3\n"}}
+	want := []Step{{file, 4, "one", "1\n"}, {file, 6, "two", ""}, {file, 7, "three", "3\n\n3\n"}}
 	if got := steps(t, file); !reflect.DeepEqual(got, want) {
 		t.Errorf("steps %+v, want %+v", got, want)
 	}
@@ -93,7 +93,7 @@ func TestUpdate(t *testing.T) {
 		step Step
 		got  string
 	}{{s[2], "drei\n"}, {s[1], "zwei\n"}, {s[0], ""}} {
-		if err := Update(file, u.step, u.got); err != nil {
+		if err := u.step.Update(u.got); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -212,4 +212,33 @@ func TestCurlEndsWithItsContext(t *testing.T) {
 			t.Errorf("exit %d, want 52", code)
 		}
 	})
+}
+
+func TestUpdateKeepsLinesThatStillMatch(t *testing.T) {
+	file := write(t, "```console\n$ one\nDate: …\nold\nafter 1.… s\n```\n")
+	if err := steps(t, file)[0].Update("new\nDate: today\nafter 1.5 s\nafter 2.5 s\n"); err != nil {
+		t.Fatal(err)
+	}
+	want := "```console\n$ one\nnew\nDate: …\nafter 1.… s\nafter 2.5 s\n```\n"
+	if got, _ := os.ReadFile(file); string(got) != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestCommands(t *testing.T) {
+	root := t.TempDir()
+	readme, lesson := filepath.Join(root, "README.md"), filepath.Join(root, "scripts", "lessons", "1-one.md")
+	if err := os.MkdirAll(filepath.Dir(lesson), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{readme, lesson} {
+		if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := Commands(root, "t")
+	want := []Step{{readme, 6, "two", ""}, {readme, 7, "three", "3\n\n3\n"}, {lesson, 6, "two", ""}, {lesson, 7, "three", "3\n\n3\n"}}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, got %+v, want %+v", err, got, want)
+	}
 }
