@@ -4,14 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
-	"regexp"
 	"strings"
-	"testing"
 	"testing/synctest"
 	"time"
 
-	"example.com/storefront/internal/transcript"
+	"example.com/storefront/internal/bulkhead"
+	"example.com/storefront/internal/dependency"
 )
 
 // claims are sentences of the README and the lessons, each with a test, from the
@@ -321,78 +319,49 @@ var claims = []struct {
 		w.want(w.post("/charge", mug, "Idempotency-Key: 1"), `200 {"charge_id":"ch_2","amount":1250,"replayed":true}`)
 		w.want(w.post("/charge", mug, "Idempotency-Key: 0"), `200 {"charge_id":"ch_10002","amount":1250,"replayed":false}`)
 	}},
-}
-
-func readme(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-func TestWhatThePagesSayReallyHappens(t *testing.T) {
-	pages, err := transcript.Pages("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var text string
-	for _, page := range pages {
-		markdown, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
+	{"A refused call made no attempt: it has `Storefront-Attempts: 0` in its header, and no line in the log.", Config{Flaky: dependency.Policy{Bulkhead: bulkhead.Config{Permits: 1}}}, func(w *world) {
+		w.put("/faults/flaky", "script=H")
+		first := w.begin(w.Context(), "/checkout")
+		synctest.Wait()
+		got := w.get("/checkout")
+		w.want(got, "503 bulkhead full")
+		if attempts := got.header.Get("Storefront-Attempts"); attempts != "0" {
+			w.Errorf("Storefront-Attempts: %s", attempts)
 		}
-		text += " " + strings.Join(strings.Fields(string(markdown)), " ")
-	}
-	for _, c := range claims {
-		t.Run(c.says, func(t *testing.T) {
-			if !strings.Contains(text, c.says) {
-				t.Error("no page says so")
+		<-first
+	}},
+	{"`/healthz` has no part in it.", Config{SlowPermits: 1, MaxInFlight: 1}, func(w *world) {
+		first := w.begin(w.Context(), "/slow")
+		synctest.Wait()
+		w.want(w.get("/slow"), "503 busy")
+		w.want(w.get("/healthz"), "200 ok")
+		<-first
+	}},
+	{"A limit by address does not ask what a client says of itself.", Config{CallerRate: 1, CallerBurst: 3}, func(w *world) {
+		for i, want := range []int{200, 200, 200, 429, 429} {
+			forwarded := fmt.Sprintf("X-Forwarded-For: 10.0.0.%d", i)
+			if got := w.get("/stock/mug", forwarded, "Forwarded: for=10.0.0.9").status; got != want {
+				w.Errorf("request %d: %d, want %d", i+1, got, want)
 			}
-			inBubble(t, c.cfg, c.test)
-		})
-	}
-}
-
-// The README's table of metrics has the names and labels that there are.
-func TestReadmeListsEveryMetric(t *testing.T) {
-	listed := map[string]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|([a-z_`, ]*)\\|").FindAllStringSubmatch(readme(t), -1) {
-		listed[row[1]] = strings.Trim(strings.ReplaceAll(row[2], "`", ""), " ")
-	}
-	inBubble(t, Config{}, func(w *world) {
+		}
+		w.want(w.get("/stock/mug", "X-API-Key: invented"), `200 {"sku":"mug","stock":12}`)
+	}},
+	{"resets faults, breakers, budgets, buckets, copies, charges and the counts in `/status`, and not the flags", Config{LimitBurst: 1}, func(w *world) {
+		fresh := w.get("/status").body
+		w.put("/faults/flaky", "script=F")
+		for range 4 {
+			w.get("/checkout")
+		}
 		w.get("/limited")
-		seen := map[string]bool{}
-		for series := range w.scrape() {
-			name, labels, _ := strings.Cut(series, "{")
-			if strings.HasSuffix(name, "_bucket") || strings.HasSuffix(name, "_sum") {
-				continue
-			}
-			name = strings.TrimSuffix(name, "_count")
-			seen[name] = true
-			var names []string
-			for _, m := range regexp.MustCompile(`(\w+)="`).FindAllStringSubmatch(labels, -1) {
-				names = append(names, m[1])
-			}
-			for _, label := range names {
-				if !strings.Contains(", "+listed[name]+",", ", "+label+",") {
-					w.Errorf("%s: the README has the labels %q", series, listed[name])
-				}
-			}
-			if listed[name] != "" && len(names) != strings.Count(listed[name], ",")+1 {
-				w.Errorf("%s: the README has the labels %q", series, listed[name])
-			}
+		w.want(w.get("/limited"), "429 rate limit exceeded")
+		w.get("/profile/ada")
+		w.post("/charge", `{"amount":1,"token":"tok_visa"}`)
+		w.want(w.post("/reset", ""), "200 reset")
+		if got := w.get("/status").body; got != fresh {
+			w.Errorf("got\n%s\nwant\n%s", got, fresh)
 		}
-		for name := range seen {
-			if _, ok := listed[name]; !ok {
-				w.Errorf("the README does not list %s", name)
-			}
-		}
-		for name := range listed {
-			if strings.Contains(name, "_") && !seen[name] {
-				w.Errorf("the README lists %s, which there is not", name)
-			}
-		}
-	})
+		w.want(w.get("/upstream/payments/charges"), "200 []")
+		w.want(w.get("/limited"), "200 ok")
+		w.want(w.get("/limited"), "429 rate limit exceeded")
+	}},
 }
