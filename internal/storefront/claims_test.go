@@ -319,7 +319,7 @@ var claims = []struct {
 		w.want(w.post("/charge", mug, "Idempotency-Key: 1"), `200 {"charge_id":"ch_2","amount":1250,"replayed":true}`)
 		w.want(w.post("/charge", mug, "Idempotency-Key: 0"), `200 {"charge_id":"ch_10002","amount":1250,"replayed":false}`)
 	}},
-	{"A refused call made no attempt: it has `Storefront-Attempts: 0` in its header, and no line in the log.", Config{Flaky: dependency.Policy{Bulkhead: bulkhead.Config{Permits: 1}}}, func(w *world) {
+	{"A refused call made no attempt: it has `Storefront-Attempts: 0` in its header, and in the log no line of an attempt.", Config{Flaky: dependency.Policy{Bulkhead: bulkhead.Config{Permits: 1}}}, func(w *world) {
 		w.put("/faults/flaky", "script=H")
 		first := w.begin(w.Context(), "/checkout")
 		synctest.Wait()
@@ -363,5 +363,23 @@ var claims = []struct {
 		w.want(w.get("/upstream/payments/charges"), "200 []")
 		w.want(w.get("/limited"), "200 ok")
 		w.want(w.get("/limited"), "429 rate limit exceeded")
+	}},
+	{"Without its bulkhead these 22 would take every place, for as long as the 300 ms that they have.", Config{MaxInFlight: 22}, func(w *world) {
+		for query, want := range map[string]string{"?without=bulkhead": "503 busy", "": `200 {"call":1}`} {
+			w.post("/reset", "")
+			w.put("/faults/inventory", "script=H")
+			w.put("/faults/flaky", "script=S")
+			var calls []<-chan answer
+			for range 22 {
+				calls = append(calls, w.begin(w.Context(), "/stock/mug"+query))
+			}
+			time.Sleep(299 * time.Millisecond)
+			w.want(w.get("/checkout"), want)
+			time.Sleep(2 * time.Millisecond)
+			w.want(w.get("/checkout"), map[bool]string{true: `200 {"call":1}`, false: `200 {"call":2}`}[query != ""])
+			for _, c := range calls {
+				<-c
+			}
+		}
 	}},
 }
