@@ -38,6 +38,9 @@ func checkBreaker(config func() breaker.Config) error {
 		if opened := b.Snapshot().Transitions > 0; opened != tt.opens {
 			return fmt.Errorf("%s: %d reach the catalogue, and the breaker has opened: %v, want %v", tt.name, reached, opened, tt.opens)
 		}
+		if tt.opens && reached > 50 {
+			return fmt.Errorf("%s: the breaker opens, and %d of them reach the catalogue all the same, want at most 50", tt.name, reached)
+		}
 	}
 	return nil
 }

@@ -40,6 +40,7 @@ func checkPools(pools func() (checkouts, reports *bulkhead.Bulkhead, err error))
 	if refused == 30 {
 		return fmt.Errorf("30 reports come, and none finds a permit")
 	}
+	busy := len(open)
 	for n := range 10 {
 		hold(checkouts, ended)
 		synctest.Wait()
@@ -47,7 +48,10 @@ func checkPools(pools func() (checkouts, reports *bulkhead.Bulkhead, err error))
 			for range refused {
 				<-ended
 			}
-			return fmt.Errorf("%d reports hang: checkout %d gets %q", len(open)-n, n+1, <-ended)
+			return fmt.Errorf("%d reports hang: checkout %d gets %q", busy, n+1, <-ended)
+		}
+		if len(open) != busy+n+1 {
+			return fmt.Errorf("%d reports hang: checkout %d waits for a permit", busy, n+1)
 		}
 	}
 	for range 50 {

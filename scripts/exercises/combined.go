@@ -7,8 +7,9 @@ import (
 	"example.com/storefront/internal/retry"
 )
 
-// Call makes a call through a breaker and a retry: an attempt that fails is
-// repeated, and when calls fail, nobody calls for a while.
+// Call makes a call through a breaker and a retry. An attempt that fails is repeated.
+// When calls fail, nobody calls for a while: no new call begins, and one that waits
+// to try again does not. It ends at once when ctx ends.
 //
 // As it stands, one call can open the breaker under its own feet.
 func Call(ctx context.Context, b *breaker.Breaker, r *retry.Retrier, attempt func(context.Context) error) error {

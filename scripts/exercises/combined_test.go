@@ -39,13 +39,37 @@ func checkCall(call callFunc) error {
 	}
 	for n := range 3 {
 		if err := call(context.Background(), b, r, attempt("F")); !errors.Is(err, unavailable) || attempts != 4 {
-			return fmt.Errorf("F, call %d: %d attempts and %q, want 4 and %q", n+1, attempts, err, unavailable)
+			return fmt.Errorf("F, call %d: %d attempts and %q, want 4 and %q", n+1, attempts, fmt.Sprint(err), unavailable)
 		}
 	}
 	start := time.Now()
 	err := call(context.Background(), b, r, attempt("F"))
 	if took := time.Since(start); !errors.Is(err, breaker.ErrOpen) || attempts != 0 || took != 0 {
-		return fmt.Errorf("three calls have failed: the next gets %q after %d attempts and %v, want %q at once", err, attempts, took, breaker.ErrOpen)
+		return fmt.Errorf("three calls have failed: the next gets %q after %d attempts and %v, want %q at once", fmt.Sprint(err), attempts, took, breaker.ErrOpen)
+	}
+	if calls := r.Snapshot().Calls; calls != 4 {
+		return fmt.Errorf("the retry has made %d calls, want 4", calls)
+	}
+
+	// A caller that leaves, and a breaker that opens for others meanwhile.
+	b.Reset()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	start = time.Now()
+	err = call(ctx, b, r, func(context.Context) error { attempts++; cancel(); return unavailable })
+	if took := time.Since(start); attempts != 1 || took != 0 {
+		return fmt.Errorf("the caller leaves during the first attempt: %d are made, and the call ends after %v (%v), want 1 at once", attempts, took, err)
+	}
+	attempts = 0
+	err = call(context.Background(), b, r, func(context.Context) error {
+		attempts++
+		for range 3 {
+			_ = b.Do(func(func() bool) error { return unavailable })
+		}
+		return unavailable
+	})
+	if attempts != 1 {
+		return fmt.Errorf("the breaker opens for others during the first attempt: %d are made (%v), want 1", attempts, err)
 	}
 	return nil
 }

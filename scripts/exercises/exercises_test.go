@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"example.com/storefront/internal/transcript"
 )
@@ -38,6 +39,10 @@ func TestMain(m *testing.M) {
 		if err := flag.Set("test.run", "^TestExercise$"); err != nil {
 			panic(err)
 		}
+		time.AfterFunc(10*time.Second, func() {
+			fmt.Println("--- FAIL: no end after 10s: a loop that never waits, or never looks at ctx or at an error?")
+			os.Exit(1)
+		})
 	}
 	os.Exit(m.Run())
 }
@@ -50,6 +55,11 @@ func TestExercise(t *testing.T) {
 	if !ok {
 		t.Fatalf("-exercise %s: there are %s", *exercise, strings.Join(slices.Sorted(maps.Keys(exercises)), ", "))
 	}
+	defer func() {
+		if p := recover(); p != nil {
+			t.Errorf("something waits for what never comes, or is left behind: %v", p)
+		}
+	}()
 	synctest.Test(t, func(t *testing.T) {
 		if err := e.start(); err != nil {
 			t.Error(err)

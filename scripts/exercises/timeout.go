@@ -9,12 +9,13 @@ import (
 const PageTime = time.Second
 
 // Service is one of those that a page asks. Of a hundred answers, 99 take at most
-// 120 ms; then again it may hang, until ctx ends.
+// 120 ms, and the last takes 150 ms; then again it may hang, until ctx ends.
 type Service func(ctx context.Context) (string, error)
 
 // Page asks the services in turn, and returns what each said, "" where it said
-// nothing in time. Whatever hangs, the page takes no more than PageTime, shows what
-// the others said, and ends at once when its visitor leaves, which ends ctx.
+// nothing in time. Whatever hangs, the page takes no more than PageTime and ends at
+// once when its visitor leaves, which ends ctx. With two of three services hanging,
+// it still shows what the third said.
 //
 // As it stands it does not.
 func Page(ctx context.Context, services []Service) []string {

@@ -7,19 +7,22 @@ import (
 	"time"
 )
 
-func answers(ctx context.Context) (string, error) {
-	select {
-	case <-time.After(120 * time.Millisecond):
-		return "yes", nil
-	case <-ctx.Done():
-		return "", ctx.Err()
+func answersAfter(latency time.Duration) Service {
+	return func(ctx context.Context) (string, error) {
+		select {
+		case <-time.After(latency):
+			return "yes", nil
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
 	}
 }
 
-func hangs(ctx context.Context) (string, error) {
-	<-ctx.Done()
-	return "", ctx.Err()
-}
+var (
+	answers = answersAfter(120 * time.Millisecond)
+	late    = answersAfter(150 * time.Millisecond)
+	hangs   = answersAfter(time.Hour)
+)
 
 func checkPage(page func(context.Context, []Service) []string) error {
 	for _, tt := range []struct {
@@ -30,6 +33,8 @@ func checkPage(page func(context.Context, []Service) []string) error {
 		{"all answer", []Service{answers, answers, answers}, []string{"yes", "yes", "yes"}},
 		{"the first hangs", []Service{hangs, answers, answers}, []string{"", "yes", "yes"}},
 		{"the first two hang", []Service{hangs, hangs, answers}, []string{"", "", "yes"}},
+		{"one takes 150ms", []Service{answers, late, answers}, []string{"yes", "yes", "yes"}},
+		{"of five all hang", []Service{hangs, hangs, hangs, hangs, hangs}, make([]string, 5)},
 		{"all hang", []Service{hangs, hangs, hangs}, []string{"", "", ""}},
 	} {
 		start := time.Now()
