@@ -37,7 +37,7 @@ lessons: ## the whole README and all lessons, in the same way; and a short load
 	scripts/lessons.sh
 
 update: ## rewrite what pages and golden files show to what is really printed; read the diff
-	go test ./cmd/... ./scripts/exercises -update
+	go test -p 1 ./cmd/... ./scripts/exercises -update
 
 load: ## a load on the server at localhost:3000, with shares by status, percentiles and a plot
 	scripts/load.sh

@@ -16,6 +16,7 @@ usage() {
   exit 2
 }
 url=${1:-http://localhost:3000}
+url=${url%/}
 rate=${2:-50}
 seconds=${3:-10}
 plot=${PLOT:-${TMPDIR:-/tmp}/storefront-load.html}
@@ -27,10 +28,12 @@ whole() { # name, value, highest
 }
 whole RATE "$rate" 500
 whole SECONDS "$seconds" 60
-curl -sf --noproxy '*' -m 5 -o /dev/null "$url/healthz" || {
+[ "$(curl -qs --noproxy '*' -m 5 -o /dev/null -w '%{http_code}' "$url/healthz")" = 200 ] || {
   echo "load: no storefront answers at $url; start one with: go run ./cmd/storefront" >&2
   exit 1
 }
+
+true 2>/dev/null >"$plot" || usage "PLOT: cannot write $plot"
 
 vegeta() { go run github.com/tsenart/vegeta/v12@v12.13.0 "$@"; }
 tmp=$(mktemp -d)
@@ -47,7 +50,7 @@ echo '{"amount":1250,"token":"tok_visa"}' >"$tmp/charge.json"
 } >"$tmp/targets"
 
 vegeta attack -targets "$tmp/targets" -rate "$rate" -duration "${seconds}s" \
-  -timeout 10s -max-workers 500 -output "$tmp/results"
+  -timeout 10s -redirects -1 -max-workers 500 -output "$tmp/results"
 vegeta encode -to csv -output "$tmp/results.csv" "$tmp/results"
 vegeta plot -title "storefront: $rate requests a second" -output "$plot" "$tmp/results"
 

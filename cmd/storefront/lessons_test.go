@@ -37,18 +37,56 @@ var sections = []string{"Without", "With", "Where to look", "Read", "Choosing th
 
 func TestLessonsHaveTheirParts(t *testing.T) {
 	for _, file := range lessons(t) {
-		text := markdown(t, file)
+		parts := strings.Split(markdown(t, file), "\n## ")
 		var got []string
-		for _, heading := range regexp.MustCompile(`(?m)^## (.*)$`).FindAllStringSubmatch(text, -1) {
-			got = append(got, heading[1])
+		for _, part := range parts[1:] {
+			heading, body, _ := strings.Cut(part, "\n")
+			got = append(got, heading)
+			shows := strings.Contains(body, "\n```console\n")
+			if slices.Contains([]string{"Without", "With", "Exercise"}, heading) && !shows || len(strings.Fields(body)) < 5 {
+				t.Errorf("%s: there is little under %s", file, heading)
+			}
 		}
 		if !slices.Equal(got, sections) {
 			t.Errorf("%s: sections %q, want %q", file, got, sections)
 		}
 		// Title, links, then the problem.
-		problem := strings.Split(text, "\n\n")[2]
+		problem := strings.Split(parts[0], "\n\n")[2]
 		if n := len(regexp.MustCompile(`[.?](\s|$)`).FindAllString(problem, -1)); n != 2 {
 			t.Errorf("%s: the problem takes %d sentences, want 2: %s", file, n, problem)
+		}
+	}
+}
+
+// How many commands each page has, lines of log, and events: with a block that goes
+// missing, its number is wrong.
+var contents = map[string][3]int{
+	"README.md":         {29, 3, 4},
+	"1-timeout.md":      {10, 1, 0},
+	"2-retry.md":        {30, 1, 0},
+	"3-breaker.md":      {18, 4, 0},
+	"4-bulkhead.md":     {16, 0, 0},
+	"5-ratelimit.md":    {11, 1, 0},
+	"6-shedding.md":     {8, 1, 0},
+	"7-backpressure.md": {4, 0, 0},
+	"8-combined.md":     {17, 2, 0},
+	"teacher.md":        {1, 0, 0},
+}
+
+func TestNothingIsMissingFromThePages(t *testing.T) {
+	for _, file := range pages(t) {
+		var got [3]int
+		for _, b := range pageBlocks(t, file) {
+			for _, line := range b.Lines {
+				for i, prefix := range []string{"$ ", "time=", "event: "} {
+					if strings.HasPrefix(line, prefix) {
+						got[i]++
+					}
+				}
+			}
+		}
+		if want := contents[filepath.Base(file)]; got != want {
+			t.Errorf("%s: %v commands, log lines and events, want %v", file, got, want)
 		}
 	}
 }
@@ -70,24 +108,111 @@ func TestLessonsBeginWithAReset(t *testing.T) {
 	}
 }
 
-// The function that a lesson says to read is where it says.
+// functionsIn are the functions and methods of a Go file, and its variables.
+func functionsIn(t *testing.T, file string) (names []string) {
+	t.Helper()
+	source, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	for _, d := range source.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			names = append(names, d.Name.Name)
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				if v, ok := spec.(*ast.ValueSpec); ok {
+					names = append(names, v.Names[0].Name)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// A function that a page names is where it says, and a lesson names one to read.
 func TestTheFunctionsToReadAreThere(t *testing.T) {
-	for _, file := range lessons(t) {
-		m := regexp.MustCompile("## Read\n\n`(\\w+)` in \\[([\\w./]+)\\]\\(../../([\\w./]+)\\)").FindStringSubmatch(markdown(t, file))
-		if m == nil || m[2] != m[3] {
-			t.Errorf("%s: no function to read, or a link to elsewhere: %q", file, m)
-			continue
+	for _, file := range pages(t) {
+		text := markdown(t, file)
+		found := regexp.MustCompile("`(\\w+)` in\\s\\[([\\w./]+)\\]\\(([\\w./]+)\\)").FindAllStringSubmatch(text, -1)
+		found = append(found, regexp.MustCompile("\\[`(\\w+)`\\]\\((([\\w./]+))\\)").FindAllStringSubmatch(text, -1)...)
+		for _, m := range found {
+			target := filepath.Join(filepath.Dir(file), m[3])
+			if filepath.Base(m[2]) != filepath.Base(target) || !slices.Contains(functionsIn(t, target), m[1]) {
+				t.Errorf("%s: %s has no %s", file, target, m[1])
+			}
 		}
-		source, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, m[2]), nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Errorf("%s: %v", file, err)
-			continue
+		if base := filepath.Base(file); base != "README.md" && base != "teacher.md" &&
+			!regexp.MustCompile("\n## Read\n\n`\\w+` in \\[internal/").MatchString(text) {
+			t.Errorf("%s: no function to read", file)
 		}
-		if !slices.ContainsFunc(source.Decls, func(d ast.Decl) bool {
-			f, ok := d.(*ast.FuncDecl)
-			return ok && f.Name.Name == m[1]
-		}) {
-			t.Errorf("%s: %s has no function %s", file, m[2], m[1])
+	}
+}
+
+// The flags that pages speak of are ones that there are.
+func TestFlagsOnPagesAreThere(t *testing.T) {
+	help := markdown(t, root+"/testdata/help.golden")
+	known := []string{"capacity", "events", "policy", "timeout", "work", "exercise", "update"}
+	for _, m := range regexp.MustCompile(`(?m)^  -([a-z-]+) `).FindAllStringSubmatch(help, -1) {
+		known = append(known, m[1])
+	}
+	found := 0
+	for _, file := range pages(t) {
+		for _, span := range regexp.MustCompile("`[^`]+`").FindAllString(strings.ReplaceAll(markdown(t, file), "```", ""), -1) {
+			for _, m := range regexp.MustCompile("[` ]-([a-z][a-z-]{3,})[` ]").FindAllStringSubmatch(span, -1) {
+				found++
+				if !slices.Contains(known, m[1]) {
+					t.Errorf("%s: %s: there is no flag -%s", file, span, m[1])
+				}
+			}
+			for _, m := range regexp.MustCompile(`STOREFRONT_([A-Z_]+)`).FindAllStringSubmatch(span, -1) {
+				if name := strings.ToLower(strings.ReplaceAll(m[1], "_", "-")); !slices.Contains(known, name) {
+					t.Errorf("%s: %s: there is no flag -%s", file, span, name)
+				}
+			}
+		}
+	}
+	if found < 30 {
+		t.Errorf("%d flags: are they still found?", found)
+	}
+}
+
+// The first lines of a lesson lead to those around it, and "lesson N" to lesson N.
+func TestLessonsLeadToEachOther(t *testing.T) {
+	files := lessons(t)
+	title := func(file string) string {
+		_, title, _ := strings.Cut(strings.SplitN(markdown(t, file), "\n", 2)[0], ". ")
+		title, _, _ = strings.Cut(title, ",")
+		return strings.ToLower(title)
+	}
+	link := func(i int) string { return fmt.Sprintf("[%s](%s)", title(files[i]), filepath.Base(files[i])) }
+	for i, file := range files {
+		text := markdown(t, file)
+		want := "[The workshop](../../README.md#the-workshop)"
+		if i > 0 {
+			want += " · before: " + link(i-1)
+		}
+		if i < len(files)-1 {
+			want += " · next: " + link(i+1)
+		} else {
+			want += " · [for the teacher](teacher.md)"
+		}
+		if got := strings.TrimSuffix(strings.Split(text, "\n")[2], "\\"); got != want {
+			t.Errorf("%s: leads to %s, want %s", file, got, want)
+		}
+		exercise := regexp.MustCompile(`^\d-|\.md$`).ReplaceAllString(filepath.Base(file), "")
+		for _, m := range regexp.MustCompile(`\(\.\./exercises/([a-z]+)(_answer)?\.go\)`).FindAllStringSubmatch(text, -1) {
+			if !strings.HasPrefix(exercise, m[1]) || !strings.Contains(text, "-exercise "+m[1]+"\n") {
+				t.Errorf("%s: leads to the exercise %s", file, m[1])
+			}
+		}
+	}
+	for _, file := range pages(t) {
+		for _, m := range regexp.MustCompile(`(?i)\[lesson (\d)\]\(([^)]*)\)`).FindAllStringSubmatch(markdown(t, file), -1) {
+			if !strings.HasPrefix(filepath.Base(m[2]), m[1]+"-") {
+				t.Errorf("%s: %s", file, m[0])
+			}
 		}
 	}
 }

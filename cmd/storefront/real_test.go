@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -45,6 +46,7 @@ func (r *real) serve(t *testing.T, args []string) {
 	r.stop(t, address)
 	s := &realServer{args: args}
 	s.Cmd = exec.Command(filepath.Join(r.bin, "storefront"), flags...)
+	s.Env = environ()
 	s.Stderr = &s.stderr
 	stdout, err := s.StdoutPipe()
 	if err != nil {
@@ -61,6 +63,11 @@ func (r *real) serve(t *testing.T, args []string) {
 	}
 	s.url = url
 	r.servers[address] = s
+}
+
+// environ is that of a reader who has set nothing.
+func environ() []string {
+	return append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "STOREFRONT_") }), "no_proxy=*")
 }
 
 func (r *real) plain(t *testing.T) {
@@ -99,7 +106,7 @@ func (*real) runs(string) bool { return true }
 // and the text of -w apart, so those of two that end in the same moment could mix.
 const functions = `
 go() { if [ "$1" = run ]; then "$BIN/$(basename "$2")" "${@:3}"; else command go "$@"; fi; }
-curl() { local out; out=$(command curl "$@"; printf .); printf '%s' "${out%.}"; }
+curl() { local out; out=$(command curl -q "$@"; printf .); printf '%s' "${out%.}"; }
 `
 
 // run lets a command exit with any code: what it prints is what counts.
@@ -108,7 +115,7 @@ func (r *real) run(t *testing.T, command string) (string, error) {
 	defer cancel()
 	shell := exec.CommandContext(ctx, "bash", "-c", functions+r.localhost(command))
 	shell.Dir = root
-	shell.Env = append(os.Environ(), "BIN="+r.bin)
+	shell.Env = append(environ(), "BIN="+r.bin)
 	out, err := shell.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.Exited() {
 		err = nil
@@ -139,6 +146,14 @@ func TestPagesPrintWhatTheySayForReal(t *testing.T) {
 			term := open()
 			ran, wrong := read(t, term, file, 0)
 			term.close(t)
+			if len(wrong) > 0 {
+				// A machine that is busy with something else for half a second
+				// is no fault of the page's. One that is wrong stays so.
+				t.Logf("once more, as it differs: %v", wrong)
+				term = open()
+				ran, wrong = read(t, term, file, 0)
+				term.close(t)
+			}
 			for _, m := range wrong {
 				t.Error(m)
 			}

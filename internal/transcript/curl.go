@@ -154,7 +154,7 @@ func (c *curl) do(ctx context.Context, dial func(context.Context, string, string
 		return 0, err
 	}
 	defer resp.Body.Close()
-	if c.include {
+	if c.include && !c.discard {
 		head, _, _ := strings.Cut(raw.String(), "\r\n\r\n")
 		fmt.Fprint(out, strings.ReplaceAll(head, "\r\n", "\n"), "\n\n")
 	}

@@ -26,7 +26,10 @@ func filter(program func(args, lines []string) ([]string, error)) Command {
 			fmt.Fprintf(stderr, "%s: %v\n", args[0], err)
 			return 2
 		}
-		lines := strings.FieldsFunc(string(in), func(r rune) bool { return r == '\n' })
+		lines := strings.Split(strings.TrimSuffix(string(in), "\n"), "\n")
+		if len(in) == 0 {
+			lines = nil
+		}
 		lines, err = program(args[1:], lines)
 		if err != nil {
 			fmt.Fprintf(stderr, "%s: %v\n", args[0], err)
@@ -41,7 +44,7 @@ func filter(program func(args, lines []string) ([]string, error)) Command {
 
 // special is what basic regular expressions, which grep takes, and Go's read in
 // two ways.
-var special = regexp.MustCompile(`[\\+?|()]`)
+var special = regexp.MustCompile(`[\\+?|()$]|(^|[^[])\^|\{[0-9,]`)
 
 // grep -o PATTERN prints each match.
 func grep(args, lines []string) ([]string, error) {
@@ -57,7 +60,11 @@ func grep(args, lines []string) ([]string, error) {
 	}
 	var found []string
 	for _, line := range lines {
-		found = append(found, pattern.FindAllString(line, -1)...)
+		for _, match := range pattern.FindAllString(line, -1) {
+			if match != "" {
+				found = append(found, match)
+			}
+		}
 	}
 	return found, nil
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -28,7 +29,13 @@ type Block struct {
 	Lines []string
 }
 
-// Blocks returns the fenced blocks of a Markdown file, in order.
+// fence is the line that opens or closes a block. One that only looks like it would
+// let a block go untested.
+var fence = regexp.MustCompile("^[ \t>]*(```|~~~)")
+
+// Blocks returns the fenced blocks of a Markdown file, in order. It is strict: their
+// languages are console, sh and text, fences stand at the beginning of the line, and
+// commands only in console blocks.
 func Blocks(file string) ([]Block, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -37,13 +44,18 @@ func Blocks(file string) ([]Block, error) {
 	var blocks []Block
 	var open *Block
 	for i, line := range strings.Split(string(text), "\n") {
-		lang, fence := strings.CutPrefix(line, "```")
 		switch {
-		case fence && open == nil:
-			open = &Block{File: file, Line: i + 1, Lang: lang}
-		case fence:
+		case open != nil && line == "```":
 			blocks = append(blocks, *open)
 			open = nil
+		case open == nil && slices.Contains([]string{"```console", "```sh", "```text"}, line):
+			open = &Block{File: file, Line: i + 1, Lang: line[3:]}
+		case fence.MatchString(line):
+			return nil, fmt.Errorf("%s:%d: %q is no fence of console, sh or text", file, i+1, line)
+		case strings.HasPrefix(strings.TrimLeft(line, " \t>"), "$ ") && (open == nil || open.Lang != "console" || line[0] != '$'):
+			return nil, fmt.Errorf("%s:%d: a command outside of a console block", file, i+1)
+		case strings.TrimSpace(line) == "…":
+			return nil, fmt.Errorf("%s:%d: … alone on a line says nothing", file, i+1)
 		case open != nil:
 			open.Lines = append(open.Lines, line)
 		}
@@ -115,14 +127,18 @@ func (s Step) Differs(got string) string {
 	if Matches(s.Want, got) {
 		return ""
 	}
-	return fmt.Sprintf("%s:%d: $ %s\ngot:\n%s\nwant:\n%s", s.File, s.Line, s.Command, got, s.Want)
+	message := fmt.Sprintf("%s:%d: $ %s\ngot:\n%s\nwant:\n%s", s.File, s.Line, s.Command, got, s.Want)
+	if got != "" && !strings.HasSuffix(got, "\n") {
+		message += "(what it printed does not end in a newline)\n"
+	}
+	return message
 }
 
 // Matches says whether got is what was to be printed: the same text, where … in
-// want stands for any run of characters.
+// want stands for any run of characters within a line.
 func Matches(want, got string) bool {
-	pattern := strings.ReplaceAll(regexp.QuoteMeta(want), "…", ".*")
-	return regexp.MustCompile("(?s)^" + pattern + "$").MatchString(got)
+	pattern := strings.ReplaceAll(regexp.QuoteMeta(want), "…", "[^\n]*")
+	return regexp.MustCompile("^" + pattern + "$").MatchString(got)
 }
 
 // Update replaces a step's output in its file by what it printed; lines with … that
@@ -134,14 +150,17 @@ func (s Step) Update(got string) error {
 		return err
 	}
 	lines := strings.Split(string(text), "\n")
+	if at := s.Line - 1; at >= len(lines) || lines[at] != "$ "+s.Command {
+		return fmt.Errorf("%s:%d: the file has changed meanwhile, $ %s is not there", s.File, s.Line, s.Command)
+	}
 	rest := lines[s.Line+strings.Count(s.Want, "\n"):]
 	if got != "" {
 		printed := strings.Split(strings.TrimSuffix(got, "\n"), "\n")
+		olds := strings.Split(s.Want, "\n")
 		for i, line := range printed {
-			for old := range strings.SplitSeq(s.Want, "\n") {
-				if strings.Contains(old, "…") && Matches(old, line) {
-					printed[i] = old
-				}
+			if at := slices.IndexFunc(olds, func(old string) bool { return Matches(old, line) }); at >= 0 {
+				printed[i] = olds[at]
+				olds = olds[at+1:]
 			}
 		}
 		rest = append(printed, rest...)

@@ -17,7 +17,7 @@ import (
 	"example.com/storefront/internal/memnet"
 )
 
-const page = "# Title\n\n```console\n$ one\n1\n$ two\n$ three\n3\n\n3\n```\n\n```sh\n$ not run\n```\n"
+const page = "# Title\n\n```console\n$ one\n1\n$ two\n$ three\n3\n\n3\n```\n\n```sh\nnot run\n```\n"
 
 func write(t *testing.T, text string) string {
 	t.Helper()
@@ -60,6 +60,21 @@ func TestMalformedPagesNameTheLine(t *testing.T) {
 	if _, err := Blocks(write(t, "a\n```sh\nb\n")); err == nil || !strings.Contains(err.Error(), "page.md:2: the block is not closed") {
 		t.Errorf("open block: %v", err)
 	}
+	for text, want := range map[string]string{
+		"```bash\nb\n```\n":         "page.md:1: \"```bash\" is no fence of console, sh or text",
+		"a\n  ```console\nb\n":      "page.md:2: \"  ```console\" is no fence",
+		"~~~\nb\n~~~\n":             "page.md:1: \"~~~\" is no fence",
+		"```console\n$ a\n```sh\n":  "page.md:3: \"```sh\" is no fence",
+		"```text\n$ a\n```\n":       "page.md:2: a command outside of a console block",
+		"```sh\n$ a\n```\n":         "page.md:2: a command outside of a console block",
+		"    $ a\n":                 "page.md:1: a command outside of a console block",
+		"```console\n $ a\n```\n":   "page.md:2: a command outside of a console block",
+		"```console\n$ a\n…\n```\n": "page.md:3: … alone on a line says nothing",
+	} {
+		if _, err := Blocks(write(t, text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
 	if _, err := (Block{File: "page.md", Line: 7, Lines: []string{"output"}}).Steps(); err == nil || err.Error() != "page.md:8: output before the first command" {
 		t.Errorf("output first: %v", err)
 	}
@@ -76,7 +91,7 @@ func TestMatches(t *testing.T) {
 		{"a.c\n", "abc\n", false},
 		{"a … c\n", "a b c\n", true},
 		{"a …\n", "a b c\n", true},
-		{"a…\n", "a\nb\n", true},
+		{"a…\n", "a\nb\n", false},
 		{"…a\n", "a\nb\n", false},
 		{"Date: …\nx\n", "Date: today\nx\n", true},
 	} {
@@ -150,6 +165,10 @@ func TestShell(t *testing.T) {
 			{`echo '{"a":{"n":1},"a":{"n":2}}' | grep -o '"a":{[^}]*}' | head -1`, 0, "\"a\":{\"n\":1}\n"},
 			{`(for i in 2 1 3; do (sleep $i; echo $((9-i))) & done; wait) | sort`, 3 * time.Second, "6\n7\n8\n"},
 			{`echo x | grep -o y`, 0, ""},
+			{`echo xay | grep -o 'b*'`, 0, ""},
+			{`printf 'b\n\na\n' | sort`, 0, "\na\nb\n"},
+			{`printf '\na\n' | head -1`, 0, "\n"},
+			{`curl -si -o /dev/null -w 'x' localhost:3000`, 0, "x"},
 			{`(for i in 2 1; do (sleep $i; echo $i) & done; wait)`, 2 * time.Second, "1\n2\n"},
 		} {
 			start := time.Now()
@@ -185,6 +204,8 @@ func TestShellIsStrict(t *testing.T) {
 			"echo x | grep x":                "grep: only -o PATTERN is known",
 			`echo x | grep -o 'x\|y'`:        `grep: \ in a pattern is not known`,
 			"echo x | grep -o '[x'":          "grep: error parsing regexp",
+			"echo x | grep -o 'x{2}'":        "grep: {2 in a pattern is not known",
+			"echo x | grep -o '^x'":          "grep: ^ in a pattern is not known",
 			"echo x | head -2":               "head: only -1 is known",
 			"echo x | sort -n":               "sort: -n is not known",
 			"(echo x | sort)":                "1:2: a pipe is only known between the commands of a line",
@@ -212,6 +233,20 @@ func TestCurlEndsWithItsContext(t *testing.T) {
 			t.Errorf("exit %d, want 52", code)
 		}
 	})
+}
+
+func TestUpdateRefusesAFileThatHasChanged(t *testing.T) {
+	file := write(t, page)
+	s := steps(t, file)
+	if err := os.WriteFile(file, []byte("\n"+page), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s[0].Update("x\n"); err == nil || !strings.Contains(err.Error(), "page.md:4: the file has changed meanwhile, $ one is not there") {
+		t.Errorf("%v", err)
+	}
+	if got, _ := os.ReadFile(file); string(got) != "\n"+page {
+		t.Errorf("it was written all the same:\n%s", got)
+	}
 }
 
 func TestUpdateKeepsLinesThatStillMatch(t *testing.T) {

@@ -7,7 +7,7 @@ const Quota = 10
 
 // NewLimit returns a limit for one client: Quota requests, at once or spread out,
 // and Quota more each second, wherever a second begins. An idle client saves up no
-// more than Quota.
+// more than Quota. It goes by the time that it is given, not by the clock.
 //
 // As it stands it counts those of each second of the clock.
 func NewLimit() func(now time.Time) (allowed bool) {

@@ -15,7 +15,7 @@ type Service func(ctx context.Context) (string, error)
 // Page asks the services in turn, and returns what each said, "" where it said
 // nothing in time. Whatever hangs, the page takes no more than PageTime and ends at
 // once when its visitor leaves, which ends ctx. With two of three services hanging,
-// it still shows what the third said.
+// it still shows what the third said. There may be more of them than three.
 //
 // As it stands it does not.
 func Page(ctx context.Context, services []Service) []string {
