@@ -11,7 +11,7 @@ import (
 
 // scripts/load.sh sends what it says, accounts for each request and draws a plot.
 func TestLoadForReal(t *testing.T) {
-	term := newReal(t)()
+	term := newLive(t)()
 	term.plain(t)
 	plot := filepath.Join(t.TempDir(), "plot.html")
 	out, err := term.run(t, "PLOT="+plot+" scripts/load.sh http://localhost:3000 45 2")
@@ -53,7 +53,7 @@ func TestLoadForReal(t *testing.T) {
 
 // It refuses what is not this machine, or not bounded.
 func TestLoadRefusesForReal(t *testing.T) {
-	term := newReal(t)()
+	term := newLive(t)()
 	for args, want := range map[string]string{
 		"http://example.com":                "load: URL: http://example.com is not a server on this machine",
 		"http://localhost:3000@example.com": "load: URL: http://localhost:3000@example.com is not",

@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// real is a terminal with built binaries, bash, curl and real time.
-type real struct {
+// live is a terminal with built binaries, bash, curl and real time.
+type live struct {
 	bin     string
-	servers map[string]*realServer // by the address that the page says
+	servers map[string]*liveServer // by the address that the page says
 }
 
-type realServer struct {
+type liveServer struct {
 	*exec.Cmd
 	args   []string
 	url    string // host and port, of a free one
@@ -29,14 +29,14 @@ type realServer struct {
 }
 
 // localhost replaces the addresses of the page by those that are.
-func (r *real) localhost(s string) string {
+func (r *live) localhost(s string) string {
 	for address, server := range r.servers {
 		s = strings.ReplaceAll(s, strings.Replace(address, "127.0.0.1", "localhost", 1), server.url)
 	}
 	return s
 }
 
-func (r *real) serve(t *testing.T, args []string) {
+func (r *live) serve(t *testing.T, args []string) {
 	t.Helper()
 	address, listen := addressIn(args), "127.0.0.1:0"
 	if s := r.servers[address]; s != nil {
@@ -44,7 +44,7 @@ func (r *real) serve(t *testing.T, args []string) {
 	}
 	flags := append(strings.Fields(r.localhost(strings.Join(args, " "))), "-addr", listen)
 	r.stop(t, address)
-	s := &realServer{args: args}
+	s := &liveServer{args: args}
 	s.Cmd = exec.Command(filepath.Join(r.bin, "storefront"), flags...)
 	s.Env = environ()
 	s.Stderr = &s.stderr
@@ -70,14 +70,14 @@ func environ() []string {
 	return append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "STOREFRONT_") }), "no_proxy=*")
 }
 
-func (r *real) plain(t *testing.T) {
+func (r *live) plain(t *testing.T) {
 	t.Helper()
 	if s := r.servers[usualAddress]; s == nil || len(s.args) > 0 {
 		r.serve(t, nil)
 	}
 }
 
-func (r *real) stop(t *testing.T, address string) {
+func (r *live) stop(t *testing.T, address string) {
 	t.Helper()
 	s := r.servers[address]
 	if s == nil {
@@ -92,14 +92,14 @@ func (r *real) stop(t *testing.T, address string) {
 	}
 }
 
-func (r *real) close(t *testing.T) {
+func (r *live) close(t *testing.T) {
 	t.Helper()
 	for address := range r.servers {
 		r.stop(t, address)
 	}
 }
 
-func (*real) runs(string) bool { return true }
+func (*live) runs(string) bool { return true }
 
 // functions are what bash has in place of two commands: the built binary for "go
 // run ./cmd/NAME", and real curl with its output in one piece. It writes the body
@@ -110,7 +110,7 @@ curl() { local out; out=$(command curl -q "$@"; printf .); printf '%s' "${out%.}
 `
 
 // run lets a command exit with any code: what it prints is what counts.
-func (r *real) run(t *testing.T, command string) (string, error) {
+func (r *live) run(t *testing.T, command string) (string, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	shell := exec.CommandContext(ctx, "bash", "-c", functions+r.localhost(command))
@@ -123,9 +123,9 @@ func (r *real) run(t *testing.T, command string) (string, error) {
 	return strings.ReplaceAll(string(out), "\r\n", "\n"), err // curl -i prints header lines as they came
 }
 
-// newReal returns a way to open terminals. It skips the test unless it is to take
+// newLive returns a way to open terminals. It skips the test unless it is to take
 // real time.
-func newReal(t *testing.T) func() *real {
+func newLive(t *testing.T) func() *live {
 	t.Helper()
 	if os.Getenv("STOREFRONT_FOR_REAL") == "" {
 		t.Skip("takes real time: scripts/lessons.sh runs it")
@@ -134,12 +134,12 @@ func newReal(t *testing.T) func() *real {
 	if out, err := exec.Command("go", "build", "-o", bin, "../storefront", "../backpressure").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	return func() *real { return &real{bin: bin, servers: map[string]*realServer{}} }
+	return func() *live { return &live{bin: bin, servers: map[string]*liveServer{}} }
 }
 
 // The same blocks once for real, as fast as the commands come.
 func TestPagesPrintWhatTheySayForReal(t *testing.T) {
-	open := newReal(t)
+	open := newLive(t)
 	for _, file := range pages(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel() // they mostly wait
