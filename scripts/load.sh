@@ -66,7 +66,7 @@ echo "$rate requests a second for $seconds s"
 echo
 printf '%-10s %8s  %s\n' route requests 'shares by status (0: no answer)'
 awk '
-  { requests[$1]++; with[$1, $2]++; statuses[$2] }
+  { requests[$1]++; with[$1, $2]++ }
   END {
     for (route in requests) {
       line = ""

@@ -157,7 +157,9 @@ func TestPagesPrintWhatTheySayForReal(t *testing.T) {
 			for _, m := range wrong {
 				t.Error(m)
 			}
-			t.Logf("%d commands", ran)
+			if want := contents[filepath.Base(file)]; ran != want.commands+want.elsewhere {
+				t.Errorf("%d commands ran, want %+v", ran, want)
+			}
 		})
 	}
 }

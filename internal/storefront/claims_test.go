@@ -328,6 +328,9 @@ var claims = []struct {
 		if attempts := got.header.Get("Storefront-Attempts"); attempts != "0" {
 			w.Errorf("Storefront-Attempts: %s", attempts)
 		}
+		if log := w.log.String(); strings.Contains(log, "msg=attempt") || !strings.Contains(log, "msg=request") {
+			w.Errorf("log:\n%s", log)
+		}
 		<-first
 	}},
 	{"`/healthz` has no part in it.", Config{SlowPermits: 1, MaxInFlight: 1}, func(w *world) {
@@ -346,37 +349,22 @@ var claims = []struct {
 		}
 		w.want(w.get("/stock/mug", "X-API-Key: invented"), `200 {"sku":"mug","stock":12}`)
 	}},
-	{"resets faults, breakers, budgets, buckets, copies, charges and the counts in `/status`, and not the flags", Config{LimitBurst: 1}, func(w *world) {
-		fresh := w.get("/status").body
-		w.put("/faults/flaky", "script=F")
-		for range 4 {
-			w.get("/checkout")
-		}
-		w.get("/limited")
-		w.want(w.get("/limited"), "429 rate limit exceeded")
-		w.get("/profile/ada")
-		w.post("/charge", `{"amount":1,"token":"tok_visa"}`)
-		w.want(w.post("/reset", ""), "200 reset")
-		if got := w.get("/status").body; got != fresh {
-			w.Errorf("got\n%s\nwant\n%s", got, fresh)
-		}
-		w.want(w.get("/upstream/payments/charges"), "200 []")
-		w.want(w.get("/limited"), "200 ok")
-		w.want(w.get("/limited"), "429 rate limit exceeded")
-	}},
 	{"Without its bulkhead these 22 would take every place, for as long as the 300 ms that they have.", Config{MaxInFlight: 22}, func(w *world) {
-		for query, want := range map[string]string{"?without=bulkhead": "503 busy", "": `200 {"call":1}`} {
+		for _, tt := range []struct{ query, during, after string }{
+			{"", `200 {"call":1}`, `200 {"call":2}`},
+			{"?without=bulkhead", "503 busy", `200 {"call":1}`},
+		} {
 			w.post("/reset", "")
 			w.put("/faults/inventory", "script=H")
 			w.put("/faults/flaky", "script=S")
 			var calls []<-chan answer
 			for range 22 {
-				calls = append(calls, w.begin(w.Context(), "/stock/mug"+query))
+				calls = append(calls, w.begin(w.Context(), "/stock/mug"+tt.query))
 			}
 			time.Sleep(299 * time.Millisecond)
-			w.want(w.get("/checkout"), want)
+			w.want(w.get("/checkout"), tt.during)
 			time.Sleep(2 * time.Millisecond)
-			w.want(w.get("/checkout"), map[bool]string{true: `200 {"call":1}`, false: `200 {"call":2}`}[query != ""])
+			w.want(w.get("/checkout"), tt.after)
 			for _, c := range calls {
 				<-c
 			}
