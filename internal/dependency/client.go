@@ -97,7 +97,7 @@ func (c *Client) Do(caller context.Context, req Request) (body []byte, err error
 		// Only now, as a wait for a permit is not the dependency's fault.
 		deadline := time.Now().Add(c.policy.Deadline)
 		return layers.breaker.Do(func(opened func() bool) error {
-			call := retry.Call{Deadline: deadline, Stop: req.stop(opened), Waited: req.Trace.waited}
+			call := retry.Call{Deadline: deadline, Stop: req.stop(opened), Waited: req.Trace.waited, GaveUp: req.Trace.gaveUp}
 			return layers.retry.Do(caller, call, func(ctx context.Context) (err error) {
 				ctx, cancel := withTimeout(ctx, layers.timeout, deadline)
 				defer cancel()

@@ -10,6 +10,9 @@ import (
 type Trace struct {
 	Attempts int
 	Steps    []Step
+	// GaveUp is why a call that failed got no further attempt, empty if the caller or
+	// the total deadline ended it, or there was no retry.
+	GaveUp string
 }
 
 // Step is what a call spent time on: an attempt, or a wait for the next one.
@@ -30,6 +33,12 @@ func (t *Trace) attempted(a Attempt) {
 	}
 	t.Attempts++
 	t.Steps = append(t.Steps, Step{Attempt: t.Attempts, Result: result, Took: a.Took})
+}
+
+func (t *Trace) gaveUp(reason string) {
+	if t != nil {
+		t.GaveUp = reason
+	}
 }
 
 func (t *Trace) waited(d time.Duration) {

@@ -1,15 +1,20 @@
 // Package observe passes on what the service does to those who watch it: as events,
-// and as Prometheus metrics. Watching changes nothing, and never holds anything up.
+// counted by the second, and as Prometheus metrics. Watching changes nothing, and never
+// holds anything up.
 package observe
 
 import (
+	"cmp"
 	"encoding/json"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
 
-// backlog is how many events a subscriber may be behind.
-const backlog = 1024
+const (
+	backlog = 1024 // how many events a subscriber may be behind
+	kept    = 30   // how many events of a topic are kept
+)
 
 // Event is something that happened.
 type Event struct {
@@ -23,12 +28,21 @@ type Events struct {
 	some        atomic.Bool // whether there are subscribers
 	mu          sync.Mutex
 	subscribers map[chan Event]bool // guarded by mu
+	past        map[string][]past   // guarded by mu; by topic, the oldest first
+	recorded    uint64              // guarded by mu
 }
 
-// Subscribe returns the events from now on, in order. The channel is closed when its
-// reader has fallen 1024 events behind and another one comes. stop must be called in
-// the end; it does not close the channel.
-func (e *Events) Subscribe() (events <-chan Event, stop func()) {
+// past is an event that has been recorded.
+type past struct {
+	n    uint64 // the how many-th
+	name string
+	data any
+}
+
+// Subscribe returns the events recorded of late and, in order, those from now on. The
+// channel is closed when its reader has fallen 1024 events behind and another one comes.
+// stop must be called in the end; it does not close the channel.
+func (e *Events) Subscribe() (before []Event, events <-chan Event, stop func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	ch := make(chan Event, backlog)
@@ -37,7 +51,7 @@ func (e *Events) Subscribe() (events <-chan Event, stop func()) {
 	}
 	e.subscribers[ch] = true
 	e.some.Store(true)
-	return ch, func() {
+	return e.before(), ch, func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		delete(e.subscribers, ch)
@@ -45,23 +59,50 @@ func (e *Events) Subscribe() (events <-chan Event, stop func()) {
 	}
 }
 
-// HasSubscribers says whether anybody listens: for nobody an event need not even be
-// made.
+// before must be called with mu held.
+func (e *Events) before() []Event {
+	var all []past
+	for _, events := range e.past {
+		all = append(all, events...)
+	}
+	slices.SortFunc(all, func(a, b past) int { return cmp.Compare(a.n, b.n) })
+	before := make([]Event, len(all))
+	for i, p := range all {
+		before[i] = Event{p.name, encode(p.data)}
+	}
+	return before
+}
+
+// HasSubscribers says whether anybody listens: for nobody an event that is not recorded
+// need not even be made.
 func (e *Events) HasSubscribers() bool { return e.some.Load() }
 
 // Publish passes on an event, which must encode as JSON. It never waits: a subscriber
 // without room is dropped.
 func (e *Events) Publish(name string, data any) {
-	if !e.HasSubscribers() {
-		return
+	if e.HasSubscribers() {
+		e.publish(name, data, "")
 	}
-	body, err := json.Marshal(data)
-	if err != nil {
-		panic(err) // a mistake in the code
+}
+
+// Record does so, too, and keeps the event for those who subscribe later, with the 29
+// before it of the same topic. data must not be changed after that.
+func (e *Events) Record(topic, name string, data any) { e.publish(name, data, topic) }
+
+func (e *Events) publish(name string, data any, topic string) {
+	var body []byte
+	if e.HasSubscribers() {
+		body = encode(data)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if topic != "" {
+		e.record(topic, name, data)
+	}
 	for ch := range e.subscribers {
+		if body == nil { // it has subscribed just now
+			body = encode(data)
+		}
 		select {
 		case ch <- Event{name, body}:
 		default:
@@ -70,4 +111,32 @@ func (e *Events) Publish(name string, data any) {
 		}
 	}
 	e.some.Store(len(e.subscribers) > 0)
+}
+
+// record must be called with mu held.
+func (e *Events) record(topic, name string, data any) {
+	if e.past == nil {
+		e.past = map[string][]past{}
+	}
+	e.recorded++
+	events := append(e.past[topic], past{e.recorded, name, data})
+	if len(events) > kept {
+		events = slices.Delete(events, 0, 1)
+	}
+	e.past[topic] = events
+}
+
+// Forget drops what has been recorded.
+func (e *Events) Forget() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.past = nil
+}
+
+func encode(data any) []byte {
+	body, err := json.Marshal(data)
+	if err != nil {
+		panic(err) // a mistake in the code
+	}
+	return body
 }

@@ -45,6 +45,7 @@ type Limiter struct {
 	overflow *rate.Limiter            // guarded by mu
 	rotated  time.Time                // guarded by mu
 	latest   time.Time                // guarded by mu; the latest time seen
+	used     [recentKeys]string       // guarded by mu; the keys used last, the latest first
 
 	allowed, rejected uint64 // guarded by mu
 }
@@ -75,6 +76,7 @@ func (l *Limiter) Reset() {
 	defer l.mu.Unlock()
 	l.current, l.previous = map[string]*rate.Limiter{}, nil
 	l.overflow = l.bucket()
+	l.used = [recentKeys]string{}
 	l.allowed, l.rejected = 0, 0
 }
 
@@ -116,6 +118,9 @@ func (l *Limiter) Allow(now time.Time, key string) Decision {
 	l.rotate(now)
 	bucket := l.find(key)
 	d := Decision{Overflow: bucket == l.overflow}
+	if !d.Overflow {
+		l.use(key)
+	}
 	d.Allowed = bucket.AllowN(now, 1)
 	if d.Allowed {
 		l.allowed++
@@ -143,24 +148,32 @@ func (l *Limiter) timeFor(tokens float64) time.Duration {
 
 // Snapshot is a limiter at one moment. Taking it changes nothing.
 type Snapshot struct {
-	Keys     int    `json:"keys"`     // how many have a bucket of their own
-	MaxKeys  int    `json:"max_keys"` // how many may
-	Allowed  uint64 `json:"allowed"`  // since the start or Reset
-	Rejected uint64 `json:"rejected"` // since the start or Reset
+	Keys     int     `json:"keys"`     // how many have a bucket of their own
+	MaxKeys  int     `json:"max_keys"` // how many may
+	Allowed  uint64  `json:"allowed"`  // since the start or Reset
+	Rejected uint64  `json:"rejected"` // since the start or Reset
+	Burst    int     `json:"burst"`    // tokens that a bucket holds
+	Rate     float64 `json:"rate"`     // tokens that flow into it, a second
 }
 
 // Snapshot reports the buckets held at time now, and the decisions.
 func (l *Limiter) Snapshot(now time.Time) Snapshot {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	current, previous := l.current, l.previous
-	if l.due(now) {
-		current, previous = nil, l.recent(now)
-	}
+	current, previous := l.generations(now)
 	return Snapshot{
 		Keys: len(current) + len(previous), MaxKeys: l.cfg.MaxKeys,
 		Allowed: l.allowed, Rejected: l.rejected,
+		Burst: l.cfg.Burst, Rate: l.cfg.Rate,
 	}
+}
+
+// generations are those of time now, rotated or not. It must be called with mu held.
+func (l *Limiter) generations(now time.Time) (current, previous map[string]*rate.Limiter) {
+	if l.due(now) {
+		return nil, l.recent(now)
+	}
+	return l.current, l.previous
 }
 
 // rotate drops the buckets untouched for a whole refill, and so full again.

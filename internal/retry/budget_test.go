@@ -77,9 +77,9 @@ func TestRefusedRetryReturnsTheErrorAndIsCounted(t *testing.T) {
 
 func refusedRetry(t *testing.T) {
 	reason, start := "", time.Now()
-	r := retrier(t, Config{BudgetFloor: 0.001, BudgetShare: 0.001, OnGiveUp: func(_ context.Context, why string, _ error) { reason = why }})
+	r := retrier(t, Config{BudgetFloor: 0.001, BudgetShare: 0.001})
 	fn, calls := failing(9, errDown)
-	if err := r.Do(t.Context(), Call{}, fn); err != errDown || *calls != 1 {
+	if err := r.Do(t.Context(), Call{GaveUp: func(why string) { reason = why }}, fn); err != errDown || *calls != 1 {
 		t.Errorf("Do = %v after %d calls, want %v after 1", err, *calls, errDown)
 	}
 	if want := (Snapshot{Calls: 1, Attempts: 1, BudgetRefused: 1}); r.Snapshot() != want {

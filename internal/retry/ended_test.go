@@ -135,9 +135,9 @@ func TestRealErrorOfTheLastAttemptStays(t *testing.T) {
 	for last := range 2 {
 		ctx, cancel := context.WithCancel(t.Context())
 		gaveUp := false
-		r := retrier(t, Config{Base: 1, OnGiveUp: func(context.Context, string, error) { gaveUp = true }})
+		r := retrier(t, Config{Base: 1})
 		calls := 0
-		err := r.Do(ctx, Call{}, func(context.Context) error {
+		err := r.Do(ctx, Call{GaveUp: func(string) { gaveUp = true }}, func(context.Context) error {
 			if calls == last {
 				cancel()
 			}

@@ -37,15 +37,12 @@ type Config struct {
 	// Transient says whether another attempt may help after this error.
 	// nil means that it always may.
 	Transient func(error) bool
-	// OnGiveUp is called when a failed call gets no further attempt, with the
-	// reason; not when ctx ended it.
-	OnGiveUp func(ctx context.Context, reason string, err error)
 	// Jitter picks a wait from 0 to ceiling. nil means full jitter: uniform in
 	// [0, ceiling]. Tests set it.
 	Jitter func(ceiling time.Duration) time.Duration
 }
 
-// OverBudget is OnGiveUp's reason when the budget refuses a retry.
+// OverBudget is the reason to give up when the budget refuses a retry.
 const OverBudget = "retry budget spent"
 
 // Retrier repeats calls by one policy. It is safe for concurrent use. Do of a nil one
@@ -83,9 +80,6 @@ func New(cfg Config) (*Retrier, error) {
 	cfg.BudgetFloor = cmp.Or(cfg.BudgetFloor, 50)
 	if cfg.Transient == nil {
 		cfg.Transient = func(error) bool { return true }
-	}
-	if cfg.OnGiveUp == nil {
-		cfg.OnGiveUp = func(context.Context, string, error) {}
 	}
 	if cfg.Jitter == nil {
 		cfg.Jitter = fullJitter
@@ -132,6 +126,9 @@ type Call struct {
 	Stop func() (reason string)
 	// Waited is told each wait when it is over, cut short or not. nil ignores it.
 	Waited func(time.Duration)
+	// GaveUp is told why a failed call gets no further attempt; not when the context or
+	// the deadline ended it. nil ignores it.
+	GaveUp func(reason string)
 }
 
 // Do calls fn until it succeeds, and returns its error as it is when there is
@@ -156,6 +153,9 @@ func (r *Retrier) Do(ctx context.Context, call Call, fn func(context.Context) er
 	}
 	if call.Waited == nil {
 		call.Waited = func(time.Duration) {}
+	}
+	if call.GaveUp == nil {
+		call.GaveUp = func(string) {}
 	}
 	tally := r.tally.Load()
 	tally.calls.Add(1)
@@ -182,7 +182,7 @@ func (r *Retrier) Do(ctx context.Context, call Call, fn func(context.Context) er
 			}
 		}
 		if reason != "" {
-			r.cfg.OnGiveUp(ctx, reason, err)
+			call.GaveUp(reason)
 			return err
 		}
 		tally.retries.Add(1)

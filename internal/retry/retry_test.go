@@ -180,7 +180,7 @@ func TestStopEndsTheRetries(t *testing.T) {
 	}
 }
 
-func TestOnGiveUpSaysWhy(t *testing.T) {
+func TestGaveUpSaysWhy(t *testing.T) {
 	enough := func() string { return "enough" }
 	permanent := func(error) bool { return false }
 	second := func(stop func() string) func() string {
@@ -206,18 +206,12 @@ func TestOnGiveUpSaysWhy(t *testing.T) {
 		{Config{}, nil, askingError(time.Hour), "a wait of 1h0m0.1s would reach the deadline"},
 	} {
 		var got string
-		tt.cfg.OnGiveUp = func(_ context.Context, reason string, err error) {
-			got = reason
-			if err != tt.err {
-				t.Errorf("%s: %v, want %v", reason, err, tt.err)
-			}
-		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		fn, _ := failing(9, tt.err)
-		retrier(t, tt.cfg).Do(ctx, Call{Stop: tt.stop}, fn)
-		if got != tt.want {
-			t.Errorf("reason %q, want %q", got, tt.want)
+		err := retrier(t, tt.cfg).Do(ctx, Call{Stop: tt.stop, GaveUp: func(reason string) { got = reason }}, fn)
+		if got != tt.want || err != tt.err {
+			t.Errorf("reason %q with %v, want %q with %v", got, err, tt.want, tt.err)
 		}
 	}
 }

@@ -39,11 +39,7 @@ var (
 
 // answers maps errors to statuses. The first match (errors.Is) wins; an error in
 // no row is a 500 without its text.
-var answers = []struct {
-	err    error
-	status int
-	hint   string // what to do next
-}{
+var answers = []answerRow{
 	{context.Canceled, statusClientClosed, ""},
 	{context.DeadlineExceeded, http.StatusGatewayTimeout, ""}, // of middleware around New's handler
 	{errBadRequest, http.StatusBadRequest, ""},
@@ -104,19 +100,31 @@ func (s *service) handle(h func(http.ResponseWriter, *http.Request) error) http.
 	}
 }
 
+// answerRow is what an error gets.
+type answerRow struct {
+	err    error
+	status int
+	hint   string // what to do next
+}
+
+// answerFor is the row of err, that of an internal error if it has none.
+func answerFor(err error) answerRow {
+	for _, a := range answers {
+		if errors.Is(err, a.err) {
+			return a
+		}
+	}
+	return answerRow{status: http.StatusInternalServerError}
+}
+
 // fail answers err: with the row's status and the error's own text, as one line
 // of text or as a problem (RFC 9457).
 func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
-	p := problem{Type: "about:blank", Status: http.StatusInternalServerError, Detail: "internal error"}
-	known := false
-	for _, a := range answers {
-		if known = errors.Is(err, a.err); known {
-			p.Status, p.Hint, p.Detail = a.status, a.hint, err.Error()
-			break
-		}
-	}
+	a := answerFor(err)
+	p := problem{Type: "about:blank", Status: a.status, Title: http.StatusText(a.status), Detail: err.Error(), Hint: a.hint}
 	switch {
-	case !known:
+	case a.err == nil:
+		p.Detail = "internal error"
 		s.log.ErrorContext(r.Context(), "internal error", "method", r.Method, "path", r.URL.Path, "err", err)
 	case p.Status == statusClientClosed:
 		// A half-closed client must not get net/http's implicit 200.
@@ -129,7 +137,6 @@ func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 		}
 		w.Header().Set("Retry-After", strconv.Itoa(p.RetryAfter))
 	}
-	p.Title = http.StatusText(p.Status)
 	if p.Status == http.StatusTooManyRequests {
 		p.Type = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 	}

@@ -22,13 +22,7 @@ func (s *service) newClient(name string, policy dependency.Policy) (*dependency.
 	policy.Breaker.OnTransition = func(t breaker.Transition) {
 		s.logTransition(name, t)
 		s.metrics.Transitions.WithLabelValues(name, string(t.From), string(t.To)).Inc()
-		s.events.Publish("transition", transitionEvent{t.At, name, t.From, t.To})
-	}
-	policy.Retry.OnGiveUp = func(ctx context.Context, reason string, err error) {
-		s.logGiveUp(ctx, name, reason, err)
-		if reason == retry.OverBudget {
-			s.metrics.BudgetRefused.WithLabelValues(name).Inc()
-		}
+		s.events.Record("transitions of "+name, "transition", transitionEvent{t.At, name, t.From, t.To})
 	}
 	return dependency.New(dependency.Config{
 		Policy: policy,
@@ -66,7 +60,7 @@ func (s *service) calling(name string, h func(http.ResponseWriter, *http.Request
 		}
 		c := &call{service: s, dependency: name, w: w, ctx: r.Context(), without: without}
 		err = h(w, r, c)
-		c.tell()
+		c.tell(err)
 		return err
 	})
 }
@@ -87,6 +81,9 @@ func (c *call) do(url string, req dependency.Request) (body []byte, err error) {
 	body, err = client.Do(c.ctx, req)
 	c.took, c.breaker = time.Since(start), client.Snapshot().Breaker.State
 	c.count(err)
+	if c.trace.GaveUp != "" {
+		c.logGiveUp(c.ctx, c.dependency, c.trace.GaveUp, err)
+	}
 	h := c.w.Header()
 	h.Set("Storefront-Attempts", strconv.Itoa(c.trace.Attempts))
 	h.Set("Storefront-Breaker", string(c.breaker))
@@ -100,14 +97,17 @@ func (c *call) do(url string, req dependency.Request) (body []byte, err error) {
 func (c *call) count(err error) {
 	switch {
 	case errors.Is(err, bulkhead.ErrFull):
-		c.outcome = "bulkhead_full"
+		c.outcome = bulkheadFull
 		c.metrics.BulkheadRejected.WithLabelValues(c.dependency).Inc()
 	case errors.Is(err, breaker.ErrOpen):
-		c.outcome = "circuit_open"
+		c.outcome = circuitOpen
 		c.metrics.BreakerRejected.WithLabelValues(c.dependency).Inc()
 	default:
 		c.outcome = string(dependency.OutcomeOf(err))
 		c.metrics.Calls.WithLabelValues(c.dependency).Observe(c.took.Seconds())
+	}
+	if c.trace.GaveUp == retry.OverBudget {
+		c.metrics.BudgetRefused.WithLabelValues(c.dependency).Inc()
 	}
 }
 

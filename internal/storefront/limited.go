@@ -26,6 +26,7 @@ func (s *service) limited(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	s.timeline.Count(time.Now(), answerServed)
 	return write(w, textType, "ok")
 }
 

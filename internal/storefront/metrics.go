@@ -42,7 +42,7 @@ func (s *service) registerMetrics(routes []string) {
 	s.metrics.Gauge("ratelimit_keys", "Keys that have a bucket of their own.", nil, func() float64 {
 		return float64(s.limiter.Snapshot(time.Now()).Keys)
 	})
-	for _, route := range []string{"/slow", "/events", "global"} {
+	for _, route := range []string{"/slow", "/events", "/send", "global"} {
 		s.metrics.Shed.WithLabelValues(route)
 	}
 	for _, route := range routes {

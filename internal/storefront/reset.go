@@ -1,6 +1,9 @@
 package storefront
 
-import "net/http"
+import (
+	"net/http"
+	"time"
+)
 
 // reset is a clean slate: all is as after a start, but for what is under way, which goes
 // on, keeps its permits and may leave its copy or its charge, and for the metrics: a
@@ -20,6 +23,15 @@ func (s *service) reset(w http.ResponseWriter, _ *http.Request) error {
 	s.inFlight.Reset()
 	s.shedder.Reset()
 	s.streams.Reset()
+	s.senders.Reset()
+	s.events.Forget()
+	s.timeline.Reset()
+	s.events.Publish("reset", resetEvent{time.Now()})
 	s.log.Info("reset")
 	return write(w, textType, "reset")
+}
+
+// resetEvent says that nothing of what was told before counts any more.
+type resetEvent struct {
+	At time.Time `json:"at"`
 }

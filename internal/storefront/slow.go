@@ -18,6 +18,7 @@ func (s *service) slow(w http.ResponseWriter, r *http.Request) error {
 		defer done.Stop()
 		select {
 		case <-done.C:
+			s.timeline.Count(time.Now(), answerServed)
 			return write(w, textType, "done")
 		case <-r.Context().Done():
 			return r.Context().Err()

@@ -1,6 +1,7 @@
 package storefront
 
 import (
+	"math"
 	"net/http"
 	"time"
 
@@ -19,6 +20,8 @@ type snapshot struct {
 	InFlight     shed.Snapshot                 `json:"in_flight"`
 	Streams      shed.Snapshot                 `json:"streams"`
 	Draining     bool                          `json:"draining"`
+	Controls     bool                          `json:"controls"`         // whether who asks may use them
+	Buckets      []bucketSnapshot              `json:"buckets,omitzero"` // nil: not for who asks
 }
 
 type dependencySnapshot struct {
@@ -32,13 +35,19 @@ type limiterSnapshot struct {
 	ratelimit.Snapshot
 }
 
-// status answers every number that it takes to understand what one sees.
-func (s *service) status(w http.ResponseWriter, _ *http.Request) error {
-	return encode(w, s.snapshot())
+// bucketSnapshot is the bucket of a key that was used of late.
+type bucketSnapshot struct {
+	Key    string  `json:"key"`    // its first four characters: it may be a secret
+	Tokens float64 `json:"tokens"` // rounded down to hundredths
 }
 
-// snapshot looks, and changes nothing.
-func (s *service) snapshot() snapshot {
+// status answers every number that it takes to understand what one sees.
+func (s *service) status(w http.ResponseWriter, r *http.Request) error {
+	return encode(w, s.snapshot(r))
+}
+
+// snapshot looks, on behalf of r, and changes nothing.
+func (s *service) snapshot(r *http.Request) snapshot {
 	now := time.Now()
 	all := snapshot{
 		Dependencies: map[string]dependencySnapshot{},
@@ -47,6 +56,7 @@ func (s *service) snapshot() snapshot {
 		InFlight:     s.inFlight.Snapshot(),
 		Streams:      s.streams.Snapshot(),
 		Draining:     s.drain.begun(),
+		Controls:     s.mayControl(r) == nil,
 	}
 	for name, client := range s.dependencies {
 		all.Dependencies[name] = dependencySnapshot{client.Snapshot(), s.simulated[name].Setting()}
@@ -54,6 +64,12 @@ func (s *service) snapshot() snapshot {
 	if s.callers != nil {
 		callers := s.callers.Snapshot(now)
 		all.Callers = &callers
+	}
+	if all.Controls {
+		all.Buckets = []bucketSnapshot{}
+		for _, b := range s.limiter.Recent(now) {
+			all.Buckets = append(all.Buckets, bucketSnapshot{b.Key[:min(4, len(b.Key))], math.Floor(100*b.Tokens) / 100})
+		}
 	}
 	return all
 }

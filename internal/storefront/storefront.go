@@ -21,12 +21,13 @@ import (
 // service is what the handlers share.
 type service struct {
 	http.Handler
-	cfg     Config
-	log     *slog.Logger
-	metrics *observe.Metrics
-	events  observe.Events
-	address net.Addr // where it listens; nil if New's caller serves it
-	drain   *drain
+	cfg      Config
+	log      *slog.Logger
+	metrics  *observe.Metrics
+	events   observe.Events
+	timeline observe.Timeline
+	address  net.Addr // where it listens; nil if New's caller serves it
+	drain    *drain
 
 	// What it calls, and what acts that out, by the names in policies.
 	dependencies map[string]*dependency.Client
@@ -39,6 +40,9 @@ type service struct {
 	inFlight *shed.Shedder // of all business routes
 	shedder  *shed.Shedder // of /slow
 	streams  *shed.Shedder // of /events
+	senders  *shed.Shedder // of /send
+
+	client *http.Client // of /send
 }
 
 // New returns the whole service as a handler, or an error that names what is
@@ -99,6 +103,10 @@ func newService(cfg Config) (*service, error) {
 	if s.streams, err = shed.New(shed.Config{Permits: maxStreams}); err != nil {
 		return nil, err
 	}
+	if s.senders, err = shed.New(shed.Config{Permits: maxSenders}); err != nil {
+		return nil, err
+	}
+	s.client = newSendingClient()
 	routes := s.routes()
 	s.Handler = routes
 	s.registerMetrics(patterns(routes))
@@ -140,6 +148,7 @@ func (s *service) routes() chi.Router {
 		r.Delete("/faults/{dependency}", s.handle(s.resetFault))
 		r.Delete("/faults", s.handle(s.resetFaults))
 		r.Post("/reset", s.handle(s.reset))
+		r.Post("/send", s.handle(s.send))
 	})
 
 	// For those who run it. Looking changes nothing.
@@ -148,5 +157,9 @@ func (s *service) routes() chi.Router {
 	r.Get("/metrics", s.metrics.ServeHTTP)
 	r.Get("/healthz", s.handle(healthz))
 	r.Get("/readyz", s.handle(s.readyz))
+
+	// The live page.
+	r.Get("/", s.handle(page))
+	r.Get("/console/{file}", s.handle(page))
 	return r
 }

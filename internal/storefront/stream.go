@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,10 +15,10 @@ import (
 )
 
 const (
-	maxStreams    = 100 // at once
-	snapshotEvery = time.Second
-	heartbeat     = 15 * time.Second // of silence; proxies tend to cut at 30 s or 60 s
-	streamTimeout = 10 * time.Second // for a reader to take what it is sent
+	maxStreams    = 100                    // at once
+	lookEvery     = 250 * time.Millisecond // whether anything has changed
+	heartbeat     = 15 * time.Second       // of silence; proxies tend to cut at 30 s or 60 s
+	streamTimeout = 10 * time.Second       // for a reader to take what it is sent
 )
 
 // stream sends what happens, as server-sent events, until the reader or the
@@ -35,48 +37,73 @@ func (s *service) stream(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// streamTo sends a snapshot, then each event, and every second a snapshot again if it
-// differs from the last.
+// streamTo sends a snapshot, what has happened of late, and then each event and whatever
+// of the snapshot and the timeline has changed.
 func (s *service) streamTo(out *eventWriter, r *http.Request) {
-	events, unsubscribe := s.events.Subscribe()
+	before, events, unsubscribe := s.events.Subscribe()
 	defer unsubscribe()
 	// A reader that takes nothing must not hold up the drain.
 	stop := context.AfterFunc(s.drain.started, func() { out.endBy(time.Now().Add(time.Second)) })
 	defer out.close()
 	defer stop()
-	tick := time.NewTicker(snapshotEvery)
+	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	last, silentSince := s.encoded(), time.Now()
-	err := out.send(observe.Event{Name: "snapshot", Data: last})
+	look := looker{service: s, r: r}
+	err, silentSince := out.send(slices.Concat(look.snapshot(true), before, look.timeline())...), time.Now()
 	for err == nil {
+		var changed []observe.Event
 		select {
 		case e, ok := <-events:
 			if !ok {
 				panic(http.ErrAbortHandler) // it has fallen behind, and would not read a farewell either
 			}
-			err = out.send(e)
+			changed = []observe.Event{e}
 		case <-tick.C:
-			now := s.encoded()
-			switch {
-			case !bytes.Equal(now, last):
-				last = now
-				err = out.send(observe.Event{Name: "snapshot", Data: now})
-			case time.Since(silentSince) >= heartbeat:
-				err = out.comment("heartbeat")
-			default:
-				continue
-			}
+			changed = append(look.snapshot(time.Since(silentSince) >= heartbeat), look.timeline()...)
 		case <-r.Context().Done():
 			return
 		case <-s.drain.started.Done():
 			return
 		}
-		silentSince = time.Now()
+		if len(changed) > 0 {
+			err, silentSince = out.send(changed...), time.Now()
+		}
 	}
 }
 
-func (s *service) encoded() []byte {
-	body, err := json.Marshal(s.snapshot())
+// looker knows what one reader has been sent.
+type looker struct {
+	service *service
+	r       *http.Request
+
+	status, seconds []byte
+	from            time.Time // of the timeline: what was before has been sent
+}
+
+// snapshot is one if it differs from the last, or must be.
+func (l *looker) snapshot(must bool) []observe.Event {
+	now := marshal(l.service.snapshot(l.r))
+	if !must && bytes.Equal(now, l.status) {
+		return nil
+	}
+	l.status = now
+	return []observe.Event{{Name: "snapshot", Data: now}}
+}
+
+// timeline is what has changed of it. The first has all.
+func (l *looker) timeline() []observe.Event {
+	now, first := time.Now(), l.from.IsZero()
+	seconds := l.service.timeline.Since(l.from, now)
+	encoded := marshal(seconds)
+	if !first && (len(seconds) == 0 || bytes.Equal(encoded, l.seconds)) {
+		return nil
+	}
+	l.seconds, l.from = encoded, now
+	return []observe.Event{{Name: "timeline", Data: marshal(timelineEvent{now, seconds})}}
+}
+
+func marshal(v any) []byte {
+	body, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // a mistake in the code
 	}
@@ -97,15 +124,13 @@ type eventWriter struct {
 	closed bool      // guarded by mu; the handler may have returned
 }
 
-func (e *eventWriter) send(event observe.Event) error {
-	return e.write("event: " + event.Name + "\ndata: " + string(event.Data) + "\n\n")
-}
-
-func (e *eventWriter) comment(text string) error { return e.write(": " + text + "\n\n") }
-
-func (e *eventWriter) write(text string) error {
+func (e *eventWriter) send(events ...observe.Event) error {
+	var text []byte
+	for _, event := range events {
+		text = fmt.Appendf(text, "event: %s\ndata: %s\n\n", event.Name, event.Data)
+	}
 	e.deadline(time.Now().Add(streamTimeout))
-	if _, err := e.w.Write([]byte(text)); err != nil {
+	if _, err := e.w.Write(text); err != nil {
 		return err
 	}
 	if err := e.controller.Flush(); err != nil {

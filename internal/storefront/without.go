@@ -22,7 +22,12 @@ func (s *service) without(r *http.Request) (without dependency.Without, err erro
 	if err := s.mayControl(r); err != nil {
 		return without, err
 	}
-	for name := range strings.SplitSeq(strings.Join(query["without"], ","), ",") {
+	return parseWithout(query["without"])
+}
+
+// parseWithout reads names of layers, with commas between them.
+func parseWithout(lists []string) (without dependency.Without, err error) {
+	for name := range strings.SplitSeq(strings.Join(lists, ","), ",") {
 		switch name {
 		case "bulkhead":
 			without.Bulkhead = true
