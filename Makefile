@@ -2,7 +2,7 @@
 staticcheck := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race lint bench alerts walkthrough lessons load update fuzz ci
+.PHONY: help run test race lint bench alerts walkthrough lessons page picture load update fuzz ci
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,6 +21,7 @@ lint: ## gofmt, go mod tidy, go vet, staticcheck
 	go mod tidy -diff
 	go vet ./...
 	go run $(staticcheck) ./...
+	cd scripts/browser && go mod tidy -diff && go vet ./... && go run $(staticcheck) ./...
 
 bench: ## what each pattern costs; compare within one run
 	go test -run '^$$' -bench . -benchmem ./internal/...
@@ -35,6 +36,12 @@ walkthrough: ## the README's walkthrough with real binaries, real curl, real tim
 
 lessons: ## the whole README and all lessons, in the same way; and a short load
 	scripts/lessons.sh
+
+page: ## the live page in a real browser; needs a Chromium
+	cd scripts/browser && go test -count=1 ./...
+
+picture: ## take the picture of the live page that the README shows; needs a Chromium
+	cd scripts/browser && go test -count=1 -run TestPicture$$ -picture ../page.png ./...
 
 update: ## rewrite what pages and golden files show to what is really printed; read the diff
 	go test -p 1 ./cmd/... ./scripts/exercises -update

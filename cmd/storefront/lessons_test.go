@@ -47,6 +47,9 @@ func TestLessonsHaveTheirParts(t *testing.T) {
 				t.Errorf("%s: there is little under %s", file, heading)
 			}
 		}
+		if _, look, _ := strings.Cut(markdown(t, file), "\n## Where to look\n"); !strings.Contains(strings.SplitN(look, "\n## ", 2)[0], "[the live page](../../README.md#the-live-page)") {
+			t.Errorf("%s does not say where to look on the live page", file)
+		}
 		if !slices.Equal(got, sections) {
 			t.Errorf("%s: sections %q, want %q", file, got, sections)
 		}
@@ -67,7 +70,7 @@ type content struct {
 }
 
 var contents = map[string]content{
-	"README.md":         {28, 1, 3, 4},
+	"README.md":         {30, 1, 3, 5},
 	"1-timeout.md":      {9, 1, 1, 0},
 	"2-retry.md":        {30, 0, 1, 0},
 	"3-breaker.md":      {17, 1, 4, 0},

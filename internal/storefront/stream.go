@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -58,6 +59,9 @@ func (s *service) streamTo(out *eventWriter, r *http.Request) {
 				panic(http.ErrAbortHandler) // it has fallen behind, and would not read a farewell either
 			}
 			changed = []observe.Event{e}
+			if e.Name == "reset" {
+				look.seconds = nil // the reader, too, forgets what it has been sent
+			}
 		case <-tick.C:
 			changed = append(look.snapshot(time.Since(silentSince) >= heartbeat), look.timeline()...)
 		case <-r.Context().Done():
@@ -76,8 +80,9 @@ type looker struct {
 	service *service
 	r       *http.Request
 
-	status, seconds []byte
-	from            time.Time // of the timeline: what was before has been sent
+	status  []byte
+	from    time.Time        // of the timeline: what was before has been sent
+	seconds []observe.Second // of the timeline, as sent: those since from, or more
 }
 
 // snapshot is one if it differs from the last, or must be.
@@ -94,12 +99,19 @@ func (l *looker) snapshot(must bool) []observe.Event {
 func (l *looker) timeline() []observe.Event {
 	now, first := time.Now(), l.from.IsZero()
 	seconds := l.service.timeline.Since(l.from, now)
-	encoded := marshal(seconds)
-	if !first && (len(seconds) == 0 || bytes.Equal(encoded, l.seconds)) {
+	changed := slices.DeleteFunc(slices.Clone(seconds), l.knows)
+	if !first && len(changed) == 0 {
 		return nil
 	}
-	l.seconds, l.from = encoded, now
-	return []observe.Event{{Name: "timeline", Data: marshal(timelineEvent{now, seconds})}}
+	l.seconds, l.from = seconds, now.Add(-time.Second) // one that has just ended may still get a count
+	return []observe.Event{{Name: "timeline", Data: marshal(timelineEvent{now, changed})}}
+}
+
+// knows says whether s has been sent as it is.
+func (l *looker) knows(s observe.Second) bool {
+	return slices.ContainsFunc(l.seconds, func(sent observe.Second) bool {
+		return sent.At == s.At && maps.Equal(sent.Counts, s.Counts)
+	})
 }
 
 func marshal(v any) []byte {

@@ -1,0 +1,49 @@
+// The card of a dependency, with its layers in the order in which a call passes them.
+
+import { newMeter } from './bar.js';
+import { newBreaker } from './breaker.js';
+import { newCalls } from './calls.js';
+import { h, say } from './dom.js';
+import { newFaults } from './faults.js';
+import { count, routes } from './words.js';
+
+export function newCard(dependency) {
+  const breaker = newBreaker();
+  const failures = newMeter('failures', 'failures');
+  const bulkhead = newMeter('bulkhead', 'permits');
+  const budget = h('span', { class: 'words' });
+  const calls = newCalls(dependency);
+  const faults = newFaults(dependency);
+  const element = h('article', { class: 'card', 'data-dependency': dependency, 'aria-labelledby': `card-${dependency}` },
+    h('h2', { id: `card-${dependency}` }, dependency, ' ', h('span', { class: 'route' }, routes[dependency] ?? '')),
+    breaker.element, failures.element, bulkhead.element,
+    h('div', { class: 'meter budget' }, h('span', { class: 'name' }, 'budget'), budget),
+    calls.element, faults.element);
+  return {
+    element,
+    draw(state) {
+      const now = state.status.dependencies[dependency];
+      breaker.draw(now.breaker, state.transitions[dependency]?.at(-1));
+      drawFailures(failures, now.breaker);
+      say(bulkhead.words, `${now.bulkhead.in_use} of ${count(now.bulkhead.permits, 'permit')}`
+        + (now.bulkhead.waiting ? ` · ${now.bulkhead.waiting} wait` : '') + ` · ${now.bulkhead.rejected} refused`);
+      bulkhead.bar.draw(now.bulkhead.in_use, now.bulkhead.permits);
+      say(budget, `${count(now.retry.budget_left, 'retry', 'retries')} left · ${now.retry.budget_refused} refused`);
+      calls.draw(state.calls[dependency]);
+      faults.draw(now.faults, state.status.controls);
+    },
+  };
+}
+
+// drawFailures shows how near a closed breaker is to opening.
+function drawFailures({ words, bar }, breaker) {
+  if (breaker.opens_after) { // so many in a row
+    say(words, breaker.state === 'closed' ? `${breaker.consecutive_failures} of ${breaker.opens_after} in a row` : `${breaker.opens_after} in a row open it`);
+    bar.draw(breaker.consecutive_failures, breaker.opens_after);
+    return;
+  }
+  const calls = Math.max(breaker.calls, breaker.min_calls);
+  const limit = Math.ceil(calls * breaker.failure_ratio);
+  say(words, breaker.state === 'closed' ? `${breaker.failures} of ${count(breaker.calls, 'call')}, opens at ${limit}` : `${limit} of ${calls} calls open it`);
+  bar.draw(breaker.failures, calls, limit);
+}
