@@ -81,24 +81,30 @@ func (e *Events) HasSubscribers() bool { return e.some.Load() }
 // without room is dropped.
 func (e *Events) Publish(name string, data any) {
 	if e.HasSubscribers() {
-		e.publish(name, data, "")
+		e.publish(name, data, func() {})
 	}
 }
 
 // Record does so, too, and keeps the event for those who subscribe later, with the 29
 // before it of the same topic. data must not be changed after that.
-func (e *Events) Record(topic, name string, data any) { e.publish(name, data, topic) }
+func (e *Events) Record(topic, name string, data any) {
+	e.publish(name, data, func() { e.record(topic, name, data) })
+}
 
-func (e *Events) publish(name string, data any, topic string) {
+// Forget drops what has been recorded, and passes on the event that says so.
+func (e *Events) Forget(name string, data any) {
+	e.publish(name, data, func() { e.past = nil })
+}
+
+// publish keeps, with mu held, what it has to.
+func (e *Events) publish(name string, data any, keep func()) {
 	var body []byte
 	if e.HasSubscribers() {
 		body = encode(data)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if topic != "" {
-		e.record(topic, name, data)
-	}
+	keep()
 	for ch := range e.subscribers {
 		if body == nil { // it has subscribed just now
 			body = encode(data)
@@ -124,13 +130,6 @@ func (e *Events) record(topic, name string, data any) {
 		events = slices.Delete(events, 0, 1)
 	}
 	e.past[topic] = events
-}
-
-// Forget drops what has been recorded.
-func (e *Events) Forget() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.past = nil
 }
 
 func encode(data any) []byte {

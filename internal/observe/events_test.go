@@ -12,8 +12,8 @@ func TestEventsReachEachSubscriberInOrder(t *testing.T) {
 		t.Error("nobody has subscribed")
 	}
 	e.Publish("lost", 0)
-	a, stopA := e.Subscribe()
-	b, stopB := e.Subscribe()
+	_, a, stopA := e.Subscribe()
+	_, b, stopB := e.Subscribe()
 	e.Publish("call", map[string]string{"line": "a\nb"})
 	stopB()
 	stopB() // twice is once
@@ -33,8 +33,8 @@ func TestEventsReachEachSubscriberInOrder(t *testing.T) {
 // Publish never waits: it gives up on who does not read.
 func TestASlowSubscriberIsDropped(t *testing.T) {
 	var e Events
-	slow, stop := e.Subscribe()
-	quick, stopQuick := e.Subscribe()
+	_, slow, stop := e.Subscribe()
+	_, quick, stopQuick := e.Subscribe()
 	defer stopQuick()
 	for i := range 1024 {
 		e.Publish("call", i)
@@ -63,7 +63,7 @@ func TestSubscribersComeAndGoWhileEventsArePublished(t *testing.T) {
 	for i := range 4 {
 		all.Go(func() {
 			for range 200 {
-				events, stop := e.Subscribe()
+				_, events, stop := e.Subscribe()
 				e.Publish("call", fmt.Sprint(i))
 				<-events
 				stop()

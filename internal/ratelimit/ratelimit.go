@@ -45,7 +45,7 @@ type Limiter struct {
 	overflow *rate.Limiter            // guarded by mu
 	rotated  time.Time                // guarded by mu
 	latest   time.Time                // guarded by mu; the latest time seen
-	used     [recentKeys]string       // guarded by mu; the keys used last, the latest first
+	used     []string                 // guarded by mu; the keys used last, the latest first
 
 	allowed, rejected uint64 // guarded by mu
 }
@@ -76,7 +76,7 @@ func (l *Limiter) Reset() {
 	defer l.mu.Unlock()
 	l.current, l.previous = map[string]*rate.Limiter{}, nil
 	l.overflow = l.bucket()
-	l.used = [recentKeys]string{}
+	l.used = nil
 	l.allowed, l.rejected = 0, 0
 }
 

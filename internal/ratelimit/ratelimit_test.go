@@ -147,7 +147,7 @@ func TestSnapshotOfAnIdleLimiter(t *testing.T) {
 		{2 * full, 0},
 		{time.Hour, 0},
 	} {
-		want := Snapshot{Keys: tt.keys, MaxKeys: 9, Allowed: 4, Rejected: 1}
+		want := Snapshot{Keys: tt.keys, MaxKeys: 9, Allowed: 4, Rejected: 1, Burst: 3, Rate: 1}
 		for range 2 {
 			if got := l.Snapshot(epoch.Add(tt.at)); got != want {
 				t.Errorf("after %v: %+v, want %+v", tt.at, got, want)
@@ -165,7 +165,7 @@ func TestReset(t *testing.T) {
 		l.Allow(epoch, key)
 	}
 	l.Reset()
-	if got, want := l.Snapshot(epoch), (Snapshot{MaxKeys: 1}); got != want {
+	if got, want := l.Snapshot(epoch), (Snapshot{MaxKeys: 1, Burst: 1, Rate: 1}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	for _, key := range []string{"a", "overflow"} {

@@ -36,11 +36,11 @@ func (l *Limiter) Recent(now time.Time) []Bucket {
 
 // use moves key to the front of used. It must be called with mu held.
 func (l *Limiter) use(key string) {
-	if l.used[0] == key {
-		return
-	}
-	i := slices.Index(l.used[:], key)
+	i := slices.Index(l.used, key)
 	if i < 0 {
+		if len(l.used) < recentKeys {
+			l.used = append(l.used, "")
+		}
 		i = len(l.used) - 1
 	}
 	copy(l.used[1:], l.used[:i])

@@ -105,7 +105,7 @@ func (c *Config) settings() []setting {
 		oneOf("slow-policy", (*string)(&c.SlowPolicy), "`policy` by which requests to /slow are shed", string(shed.Newest), string(shed.Wait), string(shed.Priority)),
 		within(integer, "slow-queue", &c.SlowQueue, 4, 1, 10_000, "requests that may wait, with the policies wait and priority"),
 		within(duration, "slow-max-wait", &c.SlowMaxWait, 5*time.Second, time.Millisecond, long, "how long a request may wait, with the policies wait and priority"),
-		oneOf("controls", (*string)(&c.Controls), "`who` may set faults, reset and use ?without=, where auto is this machine alone", string(ControlsAuto), string(ControlsOn), string(ControlsOff)),
+		oneOf("controls", (*string)(&c.Controls), "`who` may set faults, reset, and use ?without= and /send, where auto is this machine alone", string(ControlsAuto), string(ControlsOn), string(ControlsOff)),
 		within(duration, "drain-timeout", &c.DrainTimeout, 10*time.Second, time.Millisecond, long, "how long a drain waits for accepted work"),
 	}
 }

@@ -15,6 +15,7 @@ var everyControl = []struct{ method, path, want string }{
 	{"DELETE", "/faults/flaky", `200 {"script":"FFS","next":0,"status":503}`},
 	{"DELETE", "/faults", `200 {"flaky":`},
 	{"POST", "/reset", "200 reset"},
+	{"POST", "/send", "400 the body: must be a form"}, // allowed
 	{"GET", "/stock/mug?without=retry", `200 {"sku":"mug","stock":12}`},
 	{"GET", "/checkout?without=bulkhead", `200 {"call":3}`},
 	{"GET", "/profile/ada?without=timeout", `200 {"id":"ada","name":"Ada Lovelace"}`},
@@ -126,7 +127,7 @@ func TestWritesFromPagesOfAnotherOriginAreRefusedEverywhere(t *testing.T) {
 	for _, controls := range []Controls{ControlsAuto, ControlsOn} {
 		inBubble(t, Config{Controls: controls}, func(w *world) {
 			for _, tt := range []struct{ method, path string }{
-				{"PUT", "/faults/flaky"}, {"DELETE", "/faults/flaky"}, {"DELETE", "/faults"}, {"POST", "/reset"},
+				{"PUT", "/faults/flaky"}, {"DELETE", "/faults/flaky"}, {"DELETE", "/faults"}, {"POST", "/reset"}, {"POST", "/send"},
 				{"POST", "/charge"}, {"POST", "/upstream/payments/charge"}, {"POST", "/checkout"}, {"PATCH", "/nope"},
 			} {
 				for _, header := range []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Origin: http://evil.example", "Origin: http://127.0.0.1:4000", "Origin: null"} {

@@ -19,8 +19,9 @@ func TestEventsBeginWithASnapshotAndTellEachThing(t *testing.T) {
 		status := strings.Replace(w.get("/status").body, `"streams":{"permits":100,"in_use":0,`, `"streams":{"permits":100,"in_use":1,`, 1)
 		stream := w.openStream()
 		first := stream.take()
-		if len(first) != 1 || first[0].name != "snapshot" || first[0].data != status {
-			w.Fatalf("first %v, want the status %s", first, status)
+		if len(first) != 2 || first[0].name != "snapshot" || first[0].data != status || first[1].name != "timeline" ||
+			first[1].data != `{"now":"2000-01-01T00:00:00Z","seconds":[]}` {
+			w.Fatalf("first %v, want the status %s and an empty timeline", first, status)
 		}
 		at := func(e any) string {
 			body, err := json.Marshal(e)
@@ -33,7 +34,7 @@ func TestEventsBeginWithASnapshotAndTellEachThing(t *testing.T) {
 			w.Helper()
 			var got []string
 			for _, e := range stream.take() {
-				if e.name != "snapshot" {
+				if e.name != "snapshot" && e.name != "timeline" {
 					got = append(got, e.name+" "+e.data)
 				}
 			}
@@ -43,22 +44,22 @@ func TestEventsBeginWithASnapshotAndTellEachThing(t *testing.T) {
 		}
 
 		w.get("/checkout")
-		check("call " + at(callEvent{Route: "/checkout", Dependency: "flaky", Outcome: "ok", Attempts: 3, Breaker: "closed", Took: 300, Steps: []stepEvent{
+		check("call " + at(callEvent{Route: "/checkout", Dependency: "flaky", Answer: "served", Outcome: "ok", Attempts: 3, Breaker: "closed", Took: 300, Steps: []stepEvent{
 			{1, "503", 0}, {Took: 100}, {2, "503", 0}, {Took: 200}, {3, "200", 0},
 		}}))
 		w.fault(flaky, simulator.Fault{Script: "F", Status: 500})
 		w.get("/checkout")
 		check("transition "+at(transitionEvent{Dependency: "flaky", From: "closed", To: "open"}),
-			"call "+at(callEvent{Route: "/checkout", Dependency: "flaky", Outcome: "status_5xx", Attempts: 1, Breaker: "open", Steps: []stepEvent{{1, "500", 0}}}))
+			"call "+at(callEvent{Route: "/checkout", Dependency: "flaky", Answer: "failed", Outcome: "status_5xx", Attempts: 1, GaveUp: "not transient", Breaker: "open", Steps: []stepEvent{{1, "500", 0}}}))
 		w.get("/checkout")
-		check("call " + at(callEvent{Route: "/checkout", Dependency: "flaky", Outcome: "circuit_open", Breaker: "open", Steps: []stepEvent{}}))
+		check("call " + at(callEvent{Route: "/checkout", Dependency: "flaky", Answer: "refused", Outcome: "circuit_open", Breaker: "open", Steps: []stepEvent{}}))
 		w.fault(inventory, simulator.Fault{Script: "M"})
 		w.get("/stock/mug")
-		check("call " + at(callEvent{Route: "/stock/{sku}", Dependency: "inventory", Outcome: "undecodable", Fallback: "default", Attempts: 1, Breaker: "closed", Steps: []stepEvent{{1, "undecodable", 0}}}))
+		check("call " + at(callEvent{Route: "/stock/{sku}", Dependency: "inventory", Answer: "fallback", Outcome: "undecodable", Fallback: "default", Attempts: 1, GaveUp: "not transient", Breaker: "closed", Steps: []stepEvent{{1, "undecodable", 0}}}))
 		w.get("/stock/none?without=breaker")
-		check("call " + at(callEvent{Route: "/stock/{sku}", Dependency: "inventory", Outcome: "undecodable", Fallback: "default", Attempts: 1, Breaker: "closed", Steps: []stepEvent{{1, "undecodable", 0}}}))
+		check("call " + at(callEvent{Route: "/stock/{sku}", Dependency: "inventory", Answer: "fallback", Outcome: "undecodable", Fallback: "default", Attempts: 1, GaveUp: "not transient", Breaker: "closed", Steps: []stepEvent{{1, "undecodable", 0}}}))
 		w.post("/charge", mug)
-		check("call " + at(callEvent{Route: "/charge", Dependency: "payments", Outcome: "ok", Attempts: 1, Breaker: "closed", Steps: []stepEvent{{1, "200", 0}}}))
+		check("call " + at(callEvent{Route: "/charge", Dependency: "payments", Answer: "served", Outcome: "ok", Attempts: 1, Breaker: "closed", Steps: []stepEvent{{1, "200", 0}}}))
 		w.post("/charge", "{}") // no call was made
 		check()
 
@@ -78,9 +79,9 @@ func TestEventsBeginWithASnapshotAndTellEachThing(t *testing.T) {
 			w.begin(w.Context(), "/checkout?without=breaker")
 		}
 		w.get("/checkout?without=breaker")
-		check("call " + at(callEvent{Route: "/checkout", Dependency: "flaky", Outcome: "bulkhead_full", Breaker: "open", Steps: []stepEvent{}}))
+		check("call " + at(callEvent{Route: "/checkout", Dependency: "flaky", Answer: "refused", Outcome: "bulkhead_full", Breaker: "open", Steps: []stepEvent{}}))
 		w.post("/reset", "")
-		check("transition " + at(transitionEvent{Dependency: "flaky", From: "open", To: "closed"}))
+		check("transition "+at(transitionEvent{Dependency: "flaky", From: "open", To: "closed"}), "reset "+at(resetEvent{}))
 	})
 }
 

@@ -51,7 +51,8 @@ func TestEverySeriesIsThereFromTheStart(t *testing.T) {
 		want = append(want, fmt.Sprintf(`http_request_duration_seconds_count{route=%q}`, p.route))
 	}
 	want = append(want, "ratelimit_keys", `ratelimit_decisions_total{decision="allowed"}`, `ratelimit_decisions_total{decision="rejected"}`,
-		`ratelimit_decisions_total{decision="overflow"}`, `shed_rejected_total{route="/slow"}`, `shed_rejected_total{route="/events"}`, `shed_rejected_total{route="global"}`)
+		`ratelimit_decisions_total{decision="overflow"}`, `shed_rejected_total{route="/slow"}`, `shed_rejected_total{route="/events"}`,
+		`shed_rejected_total{route="/send"}`, `shed_rejected_total{route="global"}`)
 	slices.Sort(want)
 	inBubble(t, Config{}, func(w *world) {
 		got := w.scrape()

@@ -24,9 +24,8 @@ func (s *service) reset(w http.ResponseWriter, _ *http.Request) error {
 	s.shedder.Reset()
 	s.streams.Reset()
 	s.senders.Reset()
-	s.events.Forget()
 	s.timeline.Reset()
-	s.events.Publish("reset", resetEvent{time.Now()})
+	s.events.Forget("reset", resetEvent{time.Now()})
 	s.log.Info("reset")
 	return write(w, textType, "reset")
 }

@@ -42,6 +42,9 @@ var pinned = []struct{ route, allow, path, body string }{
 	{"/faults", "GET, HEAD, DELETE", "/faults", ""},
 	{"/faults/{dependency}", "GET, HEAD, PUT, DELETE", "/faults/flaky", ""},
 	{"/reset", "POST", "/reset", ""},
+	{"/send", "POST", "/send", "route=/limited"},
+	{"/", "GET, HEAD", "/", ""},
+	{"/console/{file}", "GET, HEAD", "/console/index.html", ""},
 }
 
 func TestEveryRouteIsPinned(t *testing.T) {
@@ -73,7 +76,7 @@ func TestOtherMethodsGet405AndUnknownPaths404(t *testing.T) {
 				if method == "GET" && p.route == "/events" {
 					continue // never ends; events_test.go has it
 				}
-				got := w.sendBody(w.Context(), method, p.path, strings.NewReader(p.body))
+				got := w.sendBody(w.Context(), method, p.path, strings.NewReader(p.body), form)
 				if slices.Contains(strings.Split(p.allow, ", "), method) {
 					if got.status != 200 || (got.body == "") != (method == "HEAD") || got.header.Get("Content-Type") == "" {
 						w.Errorf("%s %s: %v %v, want 200", method, p.path, got, got.header)
@@ -104,7 +107,7 @@ func TestOtherMethodsGet405AndUnknownPaths404(t *testing.T) {
 		if err != nil || resp.StatusCode != 404 {
 			w.Errorf("OPTIONS *: %v, %v, want 404", resp, err)
 		}
-		for _, path := range []string{"/", "/nope", "/checkout/", "/Checkout", "//slow", "/flaky/%2f", "/stock", "/stock/", "/stock/a/b", "/charge/", "/profile/", "/upstream", "/upstream/payments", "/faults/", "/faults/flaky/x", "/status/", "/metrics/x"} {
+		for _, path := range []string{"/nope", "/console", "/console/", "/console/a/b", "/checkout/", "/Checkout", "//slow", "/flaky/%2f", "/stock", "/stock/", "/stock/a/b", "/charge/", "/profile/", "/upstream", "/upstream/payments", "/faults/", "/faults/flaky/x", "/status/", "/metrics/x"} {
 			for _, method := range []string{"GET", "POST", "BREW"} {
 				got := w.send(w.Context(), method, path)
 				w.want(got, noRoute)

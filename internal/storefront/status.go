@@ -19,6 +19,7 @@ type snapshot struct {
 	Slow         shed.Snapshot                 `json:"slow"`
 	InFlight     shed.Snapshot                 `json:"in_flight"`
 	Streams      shed.Snapshot                 `json:"streams"`
+	Senders      shed.Snapshot                 `json:"senders"`
 	Draining     bool                          `json:"draining"`
 	Controls     bool                          `json:"controls"`         // whether who asks may use them
 	Buckets      []bucketSnapshot              `json:"buckets,omitzero"` // nil: not for who asks
@@ -55,6 +56,7 @@ func (s *service) snapshot(r *http.Request) snapshot {
 		Slow:         s.shedder.Snapshot(),
 		InFlight:     s.inFlight.Snapshot(),
 		Streams:      s.streams.Snapshot(),
+		Senders:      s.senders.Snapshot(),
 		Draining:     s.drain.begun(),
 		Controls:     s.mayControl(r) == nil,
 	}

@@ -30,7 +30,7 @@ export function newCard(dependency) {
       bulkhead.bar.draw(now.bulkhead.in_use, now.bulkhead.permits);
       say(budget, `${count(now.retry.budget_left, 'retry', 'retries')} left · ${now.retry.budget_refused} refused`);
       calls.draw(state.calls[dependency]);
-      faults.draw(now.faults, state.status.controls);
+      faults.draw(now.faults, state);
     },
   };
 }

@@ -2,6 +2,7 @@
 
 import { control } from './control.js';
 import { h, say, set } from './dom.js';
+import { mayControl } from './state.js';
 import { letters } from './words.js';
 
 // Forms for PUT /faults/{dependency}; null is DELETE, which brings back the default.
@@ -28,15 +29,16 @@ export function newFaults(dependency) {
   const group = h('div', { class: 'buttons', role: 'group', 'aria-label': `fault of ${dependency}` }, ...buttons, problem);
   return {
     element: h('div', { class: 'faults' }, words, group),
-    draw(fault, controls) {
+    draw(fault, state) {
       const next = letters[fault.script[fault.next]](fault);
       const extra = [fault.latency && `${fault.latency} late`, fault.retry_after && `Retry-After ${fault.retry_after}`].filter(Boolean);
       say(words, [`fault ${fault.script}`, ...extra, `next: ${next}`].join(' · '));
-      set(group, 'hidden', !controls);
+      set(group, 'hidden', !state.status.controls);
       presets.forEach(({ form }, i) => {
         const script = form ? form.script : (own[dependency] ?? 'S');
         const is = fault.script === script && fault.latency === form?.latency && fault.status === 503 && !fault.retry_after;
         set(buttons[i], 'aria-pressed', String(is));
+        set(buttons[i], 'disabled', !mayControl(state));
       });
     },
   };

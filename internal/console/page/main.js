@@ -9,7 +9,7 @@ import { newLegend } from './legend.js';
 import { newLimiter } from './limiter.js';
 import { newSend } from './send.js';
 import { newShedding } from './shedding.js';
-import { newState, receivers } from './state.js';
+import { connectionOf, mayControl, newState, receivers } from './state.js';
 import { follow } from './stream.js';
 import { newTimeline } from './timeline.js';
 import { states } from './words.js';
@@ -39,25 +39,19 @@ $('shedding').append(...shedding.elements);
 $('timeline').append(...timeline.elements);
 $('send').append(...send.elements);
 $('legend').append(...newLegend());
-$('reset').addEventListener('click', () => control('/reset', { method: 'POST' }, $('announcement')));
+$('reset').addEventListener('click', () => control('/reset', { method: 'POST' }, $('problem')));
 
 function draw() {
   const { status } = state;
-  const connection = state.lost ? 'lost' : !status ? 'connecting' : status.draining ? 'draining' : 'live';
-  say($('connection'), {
-    connecting: 'connecting …',
-    live: 'live',
-    draining: 'draining: the server is about to stop',
-    lost: status ? 'connection lost: this is how it was. Trying again …' : 'no connection. Trying again …',
-  }[connection]);
+  const [connection, words] = connectionOf(state);
+  say($('connection'), words);
   set($('connection'), 'data-state', connection);
   set(document.body, 'data-connection', connection);
   if (!status) return;
 
-  const controls = status.controls && connection !== 'lost';
   set($('reset'), 'hidden', !status.controls);
+  set($('reset'), 'disabled', !mayControl(state));
   set($('send'), 'hidden', !status.controls);
-  for (const button of document.querySelectorAll('#reset, #send button, .faults button')) button.disabled = !controls;
   for (const dependency of Object.keys(status.dependencies)) {
     if (!cards.has(dependency)) {
       cards.set(dependency, newCard(dependency));
@@ -68,7 +62,7 @@ function draw() {
   limiter.draw(state);
   shedding.draw(state);
   timeline.draw(state);
-  send.draw();
+  send.draw(state);
 }
 
 // Each event changes the state, and has it drawn.
@@ -82,6 +76,10 @@ follow({
   begin() {
     live = false;
     on.begin();
+  },
+  reset(data) {
+    send.clear();
+    on.reset(data);
   },
   timeline(data) {
     live = true;

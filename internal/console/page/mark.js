@@ -7,7 +7,7 @@ import { answers, count, duration } from './words.js';
 const shapes = {
   served: () => s('circle', { cx: 5, cy: 6, r: 4 }),
   fallback: () => s('path', { d: 'M5 1L9.5 6L5 11L.5 6Z' }),
-  refused: () => s('path', { d: 'M0 4H10V8H0Z' }),
+  refused: () => s('path', { d: 'M.8 4H9.2V8H.8Z' }),
   failed: () => s('path', { d: 'M1 2L9 10M9 2L1 10', class: 'stroke' }),
   nothing: () => s('circle', { cx: 5, cy: 6, r: 3, class: 'stroke' }),
 };

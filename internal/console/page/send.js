@@ -2,6 +2,7 @@
 
 import { control } from './control.js';
 import { h, say, set } from './dom.js';
+import { mayControl } from './state.js';
 import { count } from './words.js';
 
 const targets = [
@@ -13,6 +14,10 @@ const targets = [
   { path: '/slow' },
 ];
 const layers = ['bulkhead', 'breaker', 'retry', 'timeout'];
+
+// A browser has six connections to a host. One is for /events, two are left for buttons.
+const atOnce = 3;
+let underWay = 0;
 
 export function newSend(redraw) {
   const boxes = layers.map((name) => h('input', { type: 'checkbox', id: `layer-${name}`, checked: true }));
@@ -29,8 +34,11 @@ export function newSend(redraw) {
         h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'route'), h('th', { scope: 'col' }, 'send'), h('th', { scope: 'col' }, 'answers'))),
         h('tbody', {}, ...rows.map((row) => row.element))),
     ],
-    draw() {
-      for (const row of rows) row.draw();
+    draw(state) {
+      for (const row of rows) row.draw(mayControl(state));
+    },
+    clear() {
+      for (const row of rows) row.clear();
     },
   };
 }
@@ -45,8 +53,10 @@ function newRow({ path, layered, method = 'GET' }, boxes, key, redraw) {
   async function send(n) {
     if (running === 0) [tally, sent, come] = [new Map(), 0, 0];
     running++;
+    underWay++;
     sent += n;
-    draw();
+    draw(true);
+    redraw();
     const form = new URLSearchParams({ route: path, count: n });
     const without = layered ? boxes.filter((box) => !box.checked).map((box) => box.id.replace('layer-', '')) : [];
     if (without.length) form.set('without', without);
@@ -63,6 +73,7 @@ function newRow({ path, layered, method = 'GET' }, boxes, key, redraw) {
     }
     sent -= n - got; // those that nothing is known of
     running--;
+    underWay--;
     redraw();
   }
 
@@ -76,7 +87,8 @@ function newRow({ path, layered, method = 'GET' }, boxes, key, redraw) {
     h('td', { class: 'buttons' }, ...buttons),
     h('td', { class: 'wide' }, h('div', { class: 'outcome' }, progress, problem, answers)));
 
-  function draw() {
+  function draw(enabled) {
+    for (const button of buttons) set(button, 'disabled', !enabled || underWay >= atOnce);
     say(progress, sent ? `${come} of ${sent}` : '');
     set(progress, 'data-running', running > 0);
     const all = [...tally].map(([line, n]) => `${n} × ${line}`);
@@ -87,7 +99,13 @@ function newRow({ path, layered, method = 'GET' }, boxes, key, redraw) {
       set(item, 'data-status', text.match(/× (\d)/)?.[1]);
     });
   }
-  return { element, draw };
+  return {
+    element,
+    draw,
+    clear() {
+      if (running === 0) [tally, sent, come] = [new Map(), 0, 0];
+    },
+  };
 }
 
 // lines calls back for each line of a response as it comes.

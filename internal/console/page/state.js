@@ -10,7 +10,6 @@ export function newState() {
     transitions: {}, // by dependency, the oldest first
     counts: new Map(), // by second in Unix time, how many of each name
     clock: 0, // ms by which the service's clock is ahead of ours
-    draining: false,
     lost: false,
   };
 }
@@ -53,6 +52,17 @@ export function receivers(state) {
     },
   };
 }
+
+// connectionOf is the state of the connection, and the words for it.
+export function connectionOf({ lost, status }) {
+  if (lost && status?.draining) return ['lost', 'the server is stopping. Trying again …'];
+  if (lost) return ['lost', status ? 'connection lost: this is how it was. Trying again …' : 'no connection. Trying again …'];
+  if (!status) return ['connecting', 'connecting …'];
+  return status.draining ? ['draining', 'the server is stopping'] : ['live', 'live'];
+}
+
+// mayControl says whether buttons would work at this moment.
+export const mayControl = ({ lost, status }) => !lost && Boolean(status?.controls);
 
 // now is the service's time, in seconds.
 export const now = (state) => (Date.now() + state.clock) / 1000;
