@@ -35,7 +35,7 @@ func TestTheFirstSnapshotDrawsEverything(t *testing.T) {
 		[...document.querySelectorAll('.state')].map(s => s.textContent).join(),
 		[...document.querySelectorAll('.card')].map(c => c.querySelectorAll('.mark').length).join(),
 		[...document.querySelectorAll('.card .summary')].map(s => s.textContent.replace(/ in .*/, '')).join(),
-		[...document.querySelectorAll('.meter .words')].map(w => w.textContent).join(),
+		[...document.querySelectorAll('.meter')].map(m => m.textContent).join(),
 		[...document.querySelectorAll('.faults .words')].map(w => w.textContent).join(),
 		[...document.querySelectorAll('.lanes tbody tr')].map(r => r.textContent).join(),
 		document.querySelector('#limiter .counts').textContent,
@@ -48,12 +48,12 @@ func TestTheFirstSnapshotDrawsEverything(t *testing.T) {
 		"closed0 calls refused,closed0 calls refused,closed0 calls refused,closed0 calls refused",
 		"1,1,0,0",
 		"served after 3 attempts,served after 1 attempt,no call yet,no call yet",
-		"0 of 3 in a row,0 of 20 permits · 0 refused,498 retries left · 0 refused," +
-			"0 of 1 call, opens at 10,0 of 20 permits · 0 refused,500 retries left · 0 refused," +
-			"0 of 3 in a row,0 of 100 permits · 0 refused,500 retries left · 0 refused," +
-			"0 of 3 in a row,0 of 20 permits · 0 refused,500 retries left · 0 refused," +
-			"0 of 2 places · 0 refused,none: refused at once,0 of 1024 · 0 refused",
-		"fault FFS · next: answer 503,fault S · next: succeed,fault S · next: succeed,fault S · next: succeed",
+		"failures0 of 3 in a row,bulkhead0 of 20 permits0 refused,budget498 retries left0 refused," +
+			"failures0 of 1 callopens at 10,bulkhead0 of 20 permits0 refused,budget500 retries left0 refused," +
+			"failures0 of 3 in a row,bulkhead0 of 100 permits0 refused,budget500 retries left0 refused," +
+			"failures0 of 3 in a row,bulkhead0 of 20 permits0 refused,budget500 retries left0 refused," +
+			"at work0 of 2 places0 refused,queuenonerefused at once,all business requests0 of 10240 refused",
+		"next: answer 503 · script FFS,next: succeed · script S,next: succeed · script S,next: succeed · script S",
 		"served5,fallback0,failed0,refused by breaker0,refused by bulkhead0,refused by rate limit1,refused by shedding0,refused by the cap over all0," +
 			"breaker of flakyclosed,breaker of inventoryclosed,breaker of paymentsclosed,breaker of profilesclosed",
 		"3 allowed · 1 refused",
@@ -66,10 +66,24 @@ func TestTheFirstSnapshotDrawsEverything(t *testing.T) {
 	}
 }
 
+// seen has, in window.seen, each state that the card of flaky showed: in words, and as the node
+// that is lit.
+const seen = `(() => {
+	const card = document.querySelector('[data-dependency=flaky]');
+	window.seen = [];
+	const look = () => {
+		const now = card.querySelector('.is').textContent + ' (' + card.querySelector('[data-lit]').dataset.node + ')';
+		if (now !== seen.at(-1)) seen.push(now);
+	};
+	look();
+	new MutationObserver(look).observe(card, {subtree: true, childList: true, characterData: true, attributes: true});
+	return 0;
+})()`
+
 // The whole round, by clicks.
 func TestAFaultButtonOpensTheBreaker(t *testing.T) {
 	p := open(t, "-breaker-cooldown", "4s")
-	p.state("flaky", "closed", "closed")
+	eval[int](p, seen)
 	p.fault("flaky", "failing")
 	for n := range 2 {
 		p.send(1, "/checkout")
@@ -78,24 +92,45 @@ func TestAFaultButtonOpensTheBreaker(t *testing.T) {
 	if got := p.send(1, "/checkout"); !slices.Equal(got, []string{"1 × 502 payment failed: 503 Service Unavailable"}) {
 		t.Errorf("the page says %q", got)
 	}
-	for _, left := range []string{"4", "3", "2", "1"} {
-		p.state("flaky", "open", "open, probe in "+left+" s")
-	}
+	p.state("flaky", "open", "open, probe in ")
 	p.send(1, "/checkout")
 	p.wait("a refused mark", card("flaky", ".place:last-child svg.refused")+` !== null`)
 	p.wait("the refusal in words", card("flaky", ".summary")+`.textContent === 'refused: circuit open' && `+card("flaky", ".refusals")+`.textContent === '1 call refused'`)
 	p.state("flaky", "open", "open, probe due")
 
 	p.fault("flaky", "hanging")
-	p.click(button("[data-path='/checkout']", "send 1 request to /checkout"))
-	p.state("flaky", "half_open", "half-open, probing")
-	p.state("flaky", "open", "open, probe in ")
+	p.send(1, "/checkout")
 	p.fault("flaky", "healthy")
 	p.state("flaky", "open", "open, probe due")
-	if got := p.send(1, "/checkout"); !slices.Contains(got, "1 × 200") {
+	if got := p.send(1, "/checkout"); !slices.Equal(got, []string{"1 × 200"}) {
 		t.Errorf("the page says %q", got)
 	}
 	p.state("flaky", "closed", "closed")
+
+	var states []string
+	left := 5
+	for _, state := range eval[[]string](p, `seen`) {
+		var seconds int
+		if n, _ := fmt.Sscanf(state, "open, probe in %d s (open)", &seconds); n == 1 {
+			if !slices.Contains(states, "counting down") && seconds < 3 {
+				t.Errorf("the countdown from 4 s begins with %d", seconds)
+			}
+			if seconds >= left {
+				t.Errorf("%d s after %d s", seconds, left)
+			}
+			left, state = seconds, "counting down"
+		} else {
+			left = 5
+		}
+		if !slices.Equal(states[max(0, len(states)-1):], []string{state}) {
+			states = append(states, state)
+		}
+	}
+	// The last probe may end before anybody sees it.
+	got := strings.ReplaceAll(strings.Join(states, ", "), "half-open, probing (half_open), closed", "closed")
+	if want := "closed (closed), counting down, open, probe due (open), half-open, probing (half_open), counting down, open, probe due (open), closed (closed)"; got != want {
+		t.Errorf("the card showed %s, want %s", got, want)
+	}
 	if got := eval[string](p, `document.getElementById('announcement').textContent`); got != "circuit breaker of flaky: closed" {
 		t.Errorf("a screen reader is told %q", got)
 	}
@@ -118,7 +153,7 @@ func TestABurstShowsRefusedMarks(t *testing.T) {
 		t.Errorf("the marks are %s", got)
 	}
 	p.wait("the lane", `[...document.querySelectorAll('.lanes tr')].some(r => r.textContent === 'refused by bulkhead30')`)
-	p.wait("the meter", card("flaky", ".permits")+`.parentElement.textContent === 'bulkhead0 of 20 permits · 30 refused'`)
+	p.wait("the meter", card("flaky", ".permits")+`.parentElement.textContent === 'bulkhead0 of 20 permits30 refused'`)
 
 	if got := p.send(10, "/limited"); !slices.Equal(got, []string{"3 × 200", "7 × 429 rate limit exceeded"}) && !slices.Equal(got, []string{"7 × 429 rate limit exceeded", "3 × 200"}) {
 		t.Errorf("the page says %q", got)
@@ -138,7 +173,7 @@ func TestABurstShowsRefusedMarks(t *testing.T) {
 		t.Errorf("without the bulkhead the page says %q", got)
 	}
 	p.click("document.getElementById('reset')")
-	p.wait("a clean slate", `document.querySelectorAll('.mark').length === 0 && `+card("flaky", ".faults .words")+`.textContent.startsWith('fault FFS')`)
+	p.wait("a clean slate", `document.querySelectorAll('.mark').length === 0 && `+card("flaky", ".faults .words")+`.textContent.endsWith('script FFS')`)
 }
 
 // What a mark tells when it is pointed at, and without.

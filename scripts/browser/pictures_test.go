@@ -85,7 +85,7 @@ func TestPicture(t *testing.T) {
 	p.send(1, "/limited")
 	p.do(chromedp.Evaluate[chromedp.Void](`(scrollTo(0, 0), document.activeElement.blur())`))
 	p.wait("the buckets", `document.querySelectorAll('.buckets tr:not([data-empty])').length >= 4`)
-	p.wait("work under way", `document.querySelector('#shedding .words').textContent.startsWith('2 of 2')`)
+	p.wait("work under way", `document.querySelector('#shedding .words').textContent === '2 of 2 places'`)
 	shot := get(p, chromedp.CaptureScreenshot())
 	if *picture != "" {
 		if err := os.WriteFile(*picture, shot, 0o666); err != nil {

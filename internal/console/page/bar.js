@@ -1,7 +1,7 @@
 // A bar of places, some of them taken: permits, tokens, a queue. Its numbers always stand
 // beside it in words.
 
-import { h, s, set } from './dom.js';
+import { h, s, say, set } from './dom.js';
 
 const width = 300;
 const height = 14;
@@ -30,10 +30,17 @@ export function newBar(kind) {
   };
 }
 
-// newMeter is a bar with its words above.
+// newMeter is a bar with its name and its words above, and a note beside it.
 export function newMeter(name, kind) {
   const bar = newBar(kind);
   const words = h('span', { class: 'words' });
-  const element = h('div', { class: 'meter' }, h('span', { class: 'name' }, name), words, bar.element);
-  return { element, words, bar };
+  const note = h('span', { class: 'note' });
+  return {
+    element: h('div', { class: 'meter' }, h('span', { class: 'name' }, name), words, bar.element, note),
+    draw(text, aside, ...places) {
+      say(words, text);
+      say(note, aside);
+      bar.draw(...places);
+    },
+  };
 }

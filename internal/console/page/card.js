@@ -12,12 +12,13 @@ export function newCard(dependency) {
   const failures = newMeter('failures', 'failures');
   const bulkhead = newMeter('bulkhead', 'permits');
   const budget = h('span', { class: 'words' });
+  const budgetNote = h('span', { class: 'note' });
   const calls = newCalls(dependency);
   const faults = newFaults(dependency);
   const element = h('article', { class: 'card', 'data-dependency': dependency, 'aria-labelledby': `card-${dependency}` },
     h('h2', { id: `card-${dependency}` }, dependency, ' ', h('span', { class: 'route' }, routes[dependency] ?? '')),
     breaker.element, failures.element, bulkhead.element,
-    h('div', { class: 'meter budget' }, h('span', { class: 'name' }, 'budget'), budget),
+    h('div', { class: 'meter budget' }, h('span', { class: 'name' }, 'budget'), budget, budgetNote),
     calls.element, faults.element);
   return {
     element,
@@ -25,10 +26,11 @@ export function newCard(dependency) {
       const now = state.status.dependencies[dependency];
       breaker.draw(now.breaker, state.transitions[dependency]?.at(-1));
       drawFailures(failures, now.breaker);
-      say(bulkhead.words, `${now.bulkhead.in_use} of ${count(now.bulkhead.permits, 'permit')}`
-        + (now.bulkhead.waiting ? ` · ${now.bulkhead.waiting} wait` : '') + ` · ${now.bulkhead.rejected} refused`);
-      bulkhead.bar.draw(now.bulkhead.in_use, now.bulkhead.permits);
-      say(budget, `${count(now.retry.budget_left, 'retry', 'retries')} left · ${now.retry.budget_refused} refused`);
+      const waiting = now.bulkhead.waiting ? ` · ${now.bulkhead.waiting} wait` : '';
+      bulkhead.draw(`${now.bulkhead.in_use} of ${count(now.bulkhead.permits, 'permit')}${waiting}`, `${now.bulkhead.rejected} refused`,
+        now.bulkhead.in_use, now.bulkhead.permits);
+      say(budget, `${count(now.retry.budget_left, 'retry', 'retries')} left`);
+      say(budgetNote, `${now.retry.budget_refused} refused`);
       calls.draw(state.calls[dependency]);
       faults.draw(now.faults, state);
     },
@@ -36,14 +38,14 @@ export function newCard(dependency) {
 }
 
 // drawFailures shows how near a closed breaker is to opening.
-function drawFailures({ words, bar }, breaker) {
+function drawFailures(meter, breaker) {
+  const counts = breaker.state === 'closed';
   if (breaker.opens_after) { // so many in a row
-    say(words, breaker.state === 'closed' ? `${breaker.consecutive_failures} of ${breaker.opens_after} in a row` : `${breaker.opens_after} in a row open it`);
-    bar.draw(breaker.consecutive_failures, breaker.opens_after);
+    meter.draw(counts ? `${breaker.consecutive_failures} of ${breaker.opens_after} in a row` : 'not counted now', '',
+      breaker.consecutive_failures, breaker.opens_after);
     return;
   }
   const calls = Math.max(breaker.calls, breaker.min_calls);
   const limit = Math.ceil(calls * breaker.failure_ratio);
-  say(words, breaker.state === 'closed' ? `${breaker.failures} of ${count(breaker.calls, 'call')}, opens at ${limit}` : `${limit} of ${calls} calls open it`);
-  bar.draw(breaker.failures, calls, limit);
+  meter.draw(counts ? `${breaker.failures} of ${count(breaker.calls, 'call')}` : 'not counted now', `opens at ${limit}`, breaker.failures, calls, limit);
 }

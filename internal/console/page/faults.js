@@ -32,7 +32,7 @@ export function newFaults(dependency) {
     draw(fault, state) {
       const next = letters[fault.script[fault.next]](fault);
       const extra = [fault.latency && `${fault.latency} late`, fault.retry_after && `Retry-After ${fault.retry_after}`].filter(Boolean);
-      say(words, [`fault ${fault.script}`, ...extra, `next: ${next}`].join(' · '));
+      say(words, [`next: ${next}`, ...extra, `script ${fault.script}`].join(' · '));
       set(group, 'hidden', !state.status.controls);
       presets.forEach(({ form }, i) => {
         const script = form ? form.script : (own[dependency] ?? 'S');

@@ -44,6 +44,6 @@ const refusal = { bulkhead_full: 'refused: bulkhead full', circuit_open: 'refuse
 export function story(call) {
   const steps = call.steps.map((step) => (step.attempt ? `${step.attempt}: ${step.result} ${duration(step.took_ms)}` : `wait ${duration(step.took_ms)}`));
   if (call.attempts === 0) steps.push('no attempt was made');
-  if (call.gave_up) steps.push(`gave up: ${call.gave_up}`);
+  if (call.gave_up && call.answer !== 'served') steps.push(`gave up: ${call.gave_up}`);
   return steps.join(', ');
 }
