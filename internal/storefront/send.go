@@ -86,9 +86,11 @@ func sendingOf(r *http.Request) (what sending, err error) {
 	}
 	what.count, what.key = 1, form.Get("key")
 	if form.Has("count") {
-		if what.count, err = strconv.Atoi(form.Get("count")); err != nil || what.count < 1 || what.count > maxSent {
+		count, err := strconv.ParseUint(form.Get("count"), 10, 16) // which takes no sign
+		if err != nil || count < 1 || count > maxSent {
 			return what, badRequest(fmt.Sprintf("count: must be a whole number from 1 to %d", maxSent))
 		}
+		what.count = int(count)
 	}
 	if form.Has("key") && !ascii.Visible(what.key, 128) {
 		return what, badRequest("key: must be 1 to 128 visible ASCII characters")

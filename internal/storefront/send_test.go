@@ -120,6 +120,7 @@ func TestBadFieldsOfSendNameThemselves(t *testing.T) {
 			"route=/slow&count=51":                count,
 			"route=/slow&count=-1":                count,
 			"route=/slow&count=":                  count,
+			"route=/slow&count=%2B1":              count,
 			"route=/slow&count=1.5":               count,
 			"route=/slow&count=1e1":               count,
 			"route=/slow&count=x":                 count,

@@ -68,6 +68,13 @@ func TestTheKeyboardAloneWillDo(t *testing.T) {
 			` && `+marks+`[`+step.want+`].ariaLabel.endsWith(`+card("flaky", ".steps")+`.textContent)`)
 	}
 
+	// One that is chosen may go, with thirty that come.
+	p.do(chromedp.KeyEvent(kb.Home))
+	for range 31 {
+		p.ask("/checkout?without=retry")
+	}
+	p.wait("the oldest call", card("flaky", ".marks")+`.getAttribute('aria-activedescendant') === `+card("flaky", ".place:first-child .mark")+`?.id`)
+
 	// An outage and its end.
 	p.tabTo(button("[data-dependency=flaky]", "failing"))
 	p.do(chromedp.KeyEvent(" "))

@@ -26,7 +26,7 @@ import (
 )
 
 // patience is for what must happen at all; a machine may be busy.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 var (
 	chrome string // the browser, empty if there is none
@@ -216,7 +216,7 @@ func (p *page) wait(what, condition string) {
 	p.Helper()
 	_, err := chromedp.Run(p.ctx, chromedp.Poll[chromedp.Void](condition, chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(patience)))
 	if err != nil {
-		p.Fatalf("waiting for %s: %v; the page shows\n%s", what, err, eval[string](p, `document.body.innerText`))
+		p.Fatalf("waiting for %s: %v; the page shows\n%s", what, err, eval[string](p, `document.body.innerText.replace(/\s*\n\s*/g, ' | ')`))
 	}
 }
 

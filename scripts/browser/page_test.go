@@ -172,6 +172,12 @@ func TestABurstShowsRefusedMarks(t *testing.T) {
 	if got := p.send(50, "/checkout"); !slices.Equal(got, []string{"50 × 200"}) {
 		t.Errorf("without the bulkhead the page says %q", got)
 	}
+	for range 3 { // as many as leave a connection for other buttons
+		p.click(button("[data-path='/slow']", "send 1 request to /slow"))
+	}
+	others := `[...document.querySelectorAll('#send button')]`
+	p.wait("the others to wait", others+`.every(b => b.disabled) && !`+button("", "Reset everything")+`.disabled`)
+	p.wait("their turn", others+`.every(b => !b.disabled)`)
 	p.click("document.getElementById('reset')")
 	p.wait("a clean slate", `document.querySelectorAll('.mark').length === 0 && `+card("flaky", ".faults .words")+`.textContent.endsWith('script FFS')`)
 }
@@ -222,6 +228,16 @@ func TestALostConnectionSaysSoAndComesBack(t *testing.T) {
 	p.serve(strings.TrimPrefix(p.url, "http://"))
 	p.wait("the return", connection+` === 'live' && document.querySelector('#limiter .counts').textContent === '0 allowed · 0 refused'`)
 	p.forgive()
+
+	// One that goes silent, as a network may.
+	if err := p.server.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	p.wait("the silence", connection+`.startsWith('connection lost')`)
+	if err := p.server.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	p.wait("the return", connection+` === 'live'`)
 
 	// One that says goodbye.
 	if err := p.server.Process.Signal(syscall.SIGTERM); err != nil {

@@ -32,13 +32,11 @@ export const succeeded = (step) => /^[1-4]\d\d$/.test(step.result) && step.resul
 
 // title is the call in a few words.
 export function title(call) {
-  const what = call.answer === 'refused' ? refusal[call.outcome] : answers[call.answer];
-  const instead = { bulkhead_full: ', bulkhead full', circuit_open: ', circuit open' }[call.outcome];
-  if (call.attempts === 0) return `${what}${call.answer === 'fallback' ? instead : ''}`;
-  return `${what} after ${count(call.attempts, 'attempt')} in ${duration(call.took_ms)}`;
+  const what = answers[call.answer];
+  if (call.attempts > 0) return `${what} after ${count(call.attempts, 'attempt')} in ${duration(call.took_ms)}`;
+  const why = { bulkhead_full: 'bulkhead full', circuit_open: 'circuit open' }[call.outcome];
+  return why ? `${what}: ${why}` : what;
 }
-
-const refusal = { bulkhead_full: 'refused: bulkhead full', circuit_open: 'refused: circuit open' };
 
 // story is all that it did.
 export function story(call) {

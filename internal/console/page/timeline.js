@@ -102,10 +102,11 @@ function newBand(dependency) {
       let [until, is] = [from + seconds, state];
       const parts = [];
       for (const change of changes.toReversed()) {
+        if (until <= from) break;
         parts.push([is, x(change.at), x(until), change.at >= from]);
         [until, is] = [change.at, change.from];
       }
-      parts.push([is, x(from), x(until), false]);
+      if (until > from) parts.push([is, x(from), x(until), false]);
       const key = JSON.stringify(parts);
       if (key === drawn) return;
       drawn = key;
