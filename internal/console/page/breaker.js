@@ -35,6 +35,7 @@ export function newBreaker() {
       say(words, state);
       say(refusals, `${count(breaker.rejected, 'call')} refused`);
       set(line, 'data-state', breaker.state);
+      set(line, 'data-due', breaker.probe_due);
       set(machine, 'aria-label', `circuit breaker, a state machine: ${state}`);
       nodes.forEach((n, i) => set(boxes[i], 'data-lit', n.state === breaker.state));
       ways.forEach((w, i) => set(arrows[i], 'data-taken', last?.from === w.from && last?.to === w.to && last.to === breaker.state));

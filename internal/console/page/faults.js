@@ -18,7 +18,7 @@ const presets = [
 const own = { flaky: 'FFS' }; // the default scripts that are not S
 
 export function newFaults(dependency) {
-  const words = h('p', { class: 'words' });
+  const words = h('span', { class: 'words' });
   const problem = h('p', { class: 'problem', role: 'status' });
   const buttons = presets.map(({ name, form }) => {
     const button = h('button', { type: 'button' }, name);
@@ -28,7 +28,7 @@ export function newFaults(dependency) {
   });
   const group = h('div', { class: 'buttons', role: 'group', 'aria-label': `fault of ${dependency}` }, ...buttons, problem);
   return {
-    element: h('div', { class: 'faults' }, words, group),
+    element: h('div', { class: 'faults' }, h('p', { class: 'fault' }, h('b', {}, 'fault'), ' ', words), group),
     draw(fault, state) {
       const next = letters[fault.script[fault.next]](fault);
       const extra = [fault.latency && `${fault.latency} late`, fault.retry_after && `Retry-After ${fault.retry_after}`].filter(Boolean);
