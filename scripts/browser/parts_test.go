@@ -48,6 +48,8 @@ func TestTheParts(t *testing.T) {
 		{"the default of another", "faults", `(f => (f.draw({next: 0, script: 'S', status: 503}, {status: {controls: true}}), [...f.element.querySelectorAll('[aria-pressed=true]')].map(b => b.textContent).join()))(m.newFaults('inventory'))`, "healthy,default"},
 		{"a fault in words", "faults", `(f => (f.draw({next: 2, script: 'SHF', status: 500, latency: '1s', retry_after: '<b>7</b>'}, {status: {}}), f.element.querySelector('.words').textContent))(m.newFaults('flaky'))`, "next: answer 500 · 1s late · Retry-After <b>7</b> · script SHF"},
 
+		{"a legend for each shape", "legend", `m.newLegend()[0].querySelectorAll('li svg > *').length + ''`, "7"},
+
 		{"closed", "words", `m.stateOf({state: 'closed'})`, "closed"},
 		{"the last second", "words", `m.stateOf({state: 'open', retry_after_ms: 1000})`, "open, probe in 1 s"},
 		{"a bit more than it", "words", `m.stateOf({state: 'open', retry_after_ms: 1001})`, "open, probe in 2 s"},
