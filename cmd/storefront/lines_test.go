@@ -87,6 +87,7 @@ func eventsOfAnOutage(t *testing.T) []string {
 
 	ask("GET", "/limited", "")
 	ask("GET", "/checkout", "")
+	time.Sleep(time.Second) // or its timeline may never be seen without a failure in the same second
 	ask("PUT", "/faults/flaky", "script=F")
 	ask("GET", "/checkout", "")
 	time.Sleep(11 * time.Second)

@@ -48,10 +48,10 @@ func TestTheFirstSnapshotDrawsEverything(t *testing.T) {
 		"closed0 calls refused,closed0 calls refused,closed0 calls refused,closed0 calls refused",
 		"1,1,0,0",
 		"served after 3 attempts,served after 1 attempt,no call yet,no call yet",
-		"failures0 of 3 in a row,bulkhead0 of 20 permits0 refused,budget498 retries left0 refused," +
-			"failures0 of 1 callopens at 10,bulkhead0 of 20 permits0 refused,budget500 retries left0 refused," +
-			"failures0 of 3 in a row,bulkhead0 of 100 permits0 refused,budget500 retries left0 refused," +
-			"failures0 of 3 in a row,bulkhead0 of 20 permits0 refused,budget500 retries left0 refused," +
+		"failures0 of 3 in a row,bulkhead0 of 20 permits0 refused,budget498 left0 refused," +
+			"failures0 of 1 callopens at 10,bulkhead0 of 20 permits0 refused,budget500 left0 refused," +
+			"failures0 of 3 in a row,bulkhead0 of 100 permits0 refused,budget500 left0 refused," +
+			"failures0 of 3 in a row,bulkhead0 of 20 permits0 refused,budget500 left0 refused," +
 			"at work0 of 2 places0 refused,queuenonerefused at once,all business requests0 of 10240 refused",
 		"next: answer 503 · script FFS,next: succeed · script S,next: succeed · script S,next: succeed · script S",
 		"served5,fallback0,failed0,refused by breaker0,refused by bulkhead0,refused by rate limit1,refused by shedding0,refused by the cap over all0," +

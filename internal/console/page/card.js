@@ -1,4 +1,4 @@
-// The card of a dependency, with its layers in the order in which a call passes them.
+// The card of a dependency: its layers, its last calls, and its fault.
 
 import { newMeter } from './bar.js';
 import { newBreaker } from './breaker.js';
@@ -29,7 +29,7 @@ export function newCard(dependency) {
       const waiting = now.bulkhead.waiting ? ` · ${now.bulkhead.waiting} wait` : '';
       bulkhead.draw(`${now.bulkhead.in_use} of ${count(now.bulkhead.permits, 'permit')}${waiting}`, `${now.bulkhead.rejected} refused`,
         now.bulkhead.in_use, now.bulkhead.permits);
-      say(budget, `${count(now.retry.budget_left, 'retry', 'retries')} left`);
+      say(budget, `${now.retry.budget_left} left`);
       say(budgetNote, `${now.retry.budget_refused} refused`);
       calls.draw(state.calls[dependency]);
       faults.draw(now.faults, state);

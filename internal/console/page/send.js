@@ -96,7 +96,7 @@ function newRow({ path, layered, method = 'GET' }, boxes, key, redraw) {
     all.forEach((text, i) => {
       const item = answers.children[i] ?? answers.appendChild(h('li'));
       say(item, text);
-      set(item, 'data-status', text.match(/× (\d)/)?.[1]);
+      set(item, 'data-status', text.match(/× (\d+)/)?.[1]);
     });
   }
   return {

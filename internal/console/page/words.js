@@ -28,7 +28,7 @@ export const letters = {
   L: () => 'lose the reply',
 };
 
-export const count = (n, one, many = one + 's') => `${n} ${n === 1 ? one : many}`;
+export const count = (n, one) => `${n} ${n === 1 ? one : `${one}s`}`;
 
 export function duration(ms) {
   if (ms >= 9950) return `${Math.round(ms / 1000)} s`;
