@@ -161,6 +161,10 @@ func TestABurstShowsRefusedMarks(t *testing.T) {
 	if got := p.send(10, "/slow"); !slices.Equal(got, []string{"8 × 503 busy", "2 × 200"}) {
 		t.Errorf("the page says %q", got)
 	}
+	colours := `['429', '503', '200'].map(status => document.querySelector('.answers [data-status="' + status + '"]')).map(e => getComputedStyle(e).color).join('; ')`
+	if got := strings.Split(eval[string](p, colours), "; "); got[0] != got[1] || got[0] == got[2] {
+		t.Errorf("429, 503 and 200 are %s, want one colour for both refusals", got)
+	}
 	p.key("ada-and-a-secret")
 	p.send(1, "/limited")
 	p.wait("the bucket", `[...document.querySelectorAll('.buckets tbody th')].some(th => th.textContent === 'ada-')`)
@@ -172,12 +176,14 @@ func TestABurstShowsRefusedMarks(t *testing.T) {
 	if got := p.send(50, "/checkout"); !slices.Equal(got, []string{"50 × 200"}) {
 		t.Errorf("without the bulkhead the page says %q", got)
 	}
-	for range 3 { // as many as leave a connection for other buttons
-		p.click(button("[data-path='/slow']", "send 1 request to /slow"))
+	p.fault("flaky", "hanging") // for three seconds and more, so that all are sent before one ends
+	for range 3 {               // as many as leave a connection for other buttons
+		p.click(button("[data-path='/checkout']", "send 1 request to /checkout"))
 	}
 	others := `[...document.querySelectorAll('#send button')]`
 	p.wait("the others to wait", others+`.every(b => b.disabled) && !`+button("", "Reset everything")+`.disabled`)
 	p.wait("their turn", others+`.every(b => !b.disabled)`)
+	p.wait("the end of all three", `!document.querySelector('#send [data-running]')`)
 	p.click("document.getElementById('reset')")
 	p.wait("a clean slate", `document.querySelectorAll('.mark').length === 0 && `+card("flaky", ".faults .words")+`.textContent.endsWith('script FFS')`)
 }

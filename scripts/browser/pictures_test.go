@@ -60,8 +60,8 @@ func TestPictures(t *testing.T) {
 			if wide := eval[int64](p, `document.documentElement.scrollWidth`); wide > size.width {
 				p.Errorf("the page is %d pixels wide in a window of %d", wide, size.width)
 			}
-			cut := `[...document.querySelectorAll('main *')].filter(e => e.scrollWidth > e.clientWidth && getComputedStyle(e).textOverflow === 'ellipsis').map(e => e.textContent).join()`
-			if cut := eval[string](p, cut); cut != "" {
+			ellipses := `[...document.querySelectorAll('main *')].filter(e => e.scrollWidth > e.clientWidth && getComputedStyle(e).textOverflow === 'ellipsis').map(e => e.textContent).join()`
+			if cut := eval[string](p, ellipses); cut != "" {
 				p.Errorf("cut off at a width of %d: %s", size.width, cut)
 			}
 			if *pictures != "" {

@@ -28,7 +28,7 @@ export const letters = {
   L: () => 'lose the reply',
 };
 
-export const count = (n, one) => `${n} ${n === 1 ? one : `${one}s`}`;
+export const count = (n, one) => `${n} ${one}${n === 1 ? '' : 's'}`;
 
 export function duration(ms) {
   if (ms >= 9950) return `${Math.round(ms / 1000)} s`;
