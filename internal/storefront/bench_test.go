@@ -7,66 +7,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
-	"slices"
-	"syscall"
 	"testing"
 	"time"
 
 	"example.com/storefront/internal/dependency"
+	"example.com/storefront/internal/inturn"
 	"example.com/storefront/internal/simulator"
 )
-
-// way is one of several ways that a benchmark takes in turn, so that all meet the
-// same machine.
-type way struct {
-	name string
-	call func() error
-}
-
-// inTurn takes each way for a batch of calls, again and again. It reports the CPU
-// time of a call, on both sides of every socket, and its ratio to that of the first
-// way in the same round: both as medians over the rounds.
-func inTurn(b *testing.B, ways ...way) {
-	const batch = 50 // as the clock of CPU time is a coarse one
-	took, ratios := make([][]float64, len(ways)), make([][]float64, len(ways))
-	for b.Loop() {
-		first := 0.0
-		for i, way := range ways {
-			start := cpuTime(b)
-			for range batch {
-				if err := way.call(); err != nil {
-					b.Fatalf("%s: %v", way.name, err)
-				}
-			}
-			each := float64((cpuTime(b) - start).Nanoseconds()) / batch
-			if i == 0 {
-				first = each
-			}
-			took[i] = append(took[i], each)
-			ratios[i] = append(ratios[i], each/first)
-		}
-	}
-	median := func(numbers []float64) float64 {
-		slices.Sort(numbers)
-		return numbers[len(numbers)/2]
-	}
-	b.ReportMetric(0, "ns/op") // of all together: says nothing
-	for i, way := range ways {
-		b.ReportMetric(median(took[i]), way.name+"-cpu-ns")
-		if i > 0 {
-			b.ReportMetric(median(ratios[i]), way.name+"/"+ways[0].name)
-		}
-	}
-}
-
-// cpuTime is what this process has used so far, on all processors.
-func cpuTime(b *testing.B) time.Duration {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-}
 
 // BenchmarkCheckout calls a dependency that always succeeds three ways: bare with
 // a tuned client, through the four layers, and as a whole /checkout, which is one
@@ -103,17 +50,17 @@ func BenchmarkCheckout(b *testing.B) {
 			return err
 		}
 	}
-	inTurn(b,
-		way{"bare", fetch(dep.URL)},
-		way{"stack", func() error {
+	inturn.CPU(b,
+		inturn.Way{Name: "bare", Call: fetch(dep.URL)},
+		inturn.Way{Name: "stack", Call: func() error {
 			_, err := s.dependencies[flaky].Do(context.Background(), dependency.Request{URL: dep.URL})
 			return err
 		}},
-		way{"checkout", fetch(server.URL + "/checkout")},
+		inturn.Way{Name: "checkout", Call: fetch(server.URL + "/checkout")},
 	)
 }
 
-// BenchmarkRefusal has the service answer /checkout and refuse in three ways. It is
+// BenchmarkRefusal has the service answer /checkout and refuse in four ways. It is
 // asked by a call of its handler, so that asking costs next to nothing. What is
 // served goes to the service's own /flaky over a socket, and succeeds at once.
 func BenchmarkRefusal(b *testing.B) {
@@ -158,18 +105,22 @@ func BenchmarkRefusal(b *testing.B) {
 		runtime.Gosched()
 	}
 
-	asking := func(name string, service func(path string) int, path string, want int) way {
-		return way{name, func() error {
+	_, limited := serve(Config{CallerRate: 0.001, CallerBurst: 1})
+	limited("/limited")
+
+	asking := func(name string, service func(path string) int, path string, want int) inturn.Way {
+		return inturn.Way{Name: name, Call: func() error {
 			if got := service(path); got != want {
 				return fmt.Errorf("%d, want %d", got, want)
 			}
 			return nil
 		}}
 	}
-	inTurn(b,
+	inturn.CPU(b,
 		asking("served", served, "/checkout", 200),
 		asking("open", open, "/checkout", 503),
 		asking("full", full, "/checkout", 503),
+		asking("limited", limited, "/checkout", 429),
 		asking("shed", full, "/slow", 503),
 	)
 }
