@@ -9,6 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"example.com/storefront/internal/dependency"
 )
 
 // Metrics are what Prometheus gets to see of one service. The values of every label
@@ -16,22 +18,33 @@ import (
 type Metrics struct {
 	http.Handler // answers in one of Prometheus's formats
 
-	Transitions      *prometheus.CounterVec   // name, from, to
-	BreakerRejected  *prometheus.CounterVec   // name
-	Attempts         *prometheus.CounterVec   // dependency, outcome
-	Calls            *prometheus.HistogramVec // dependency
-	BudgetRefused    *prometheus.CounterVec   // dependency
-	BulkheadRejected *prometheus.CounterVec   // dependency
-	Shed             *prometheus.CounterVec   // route
+	Transitions *prometheus.CounterVec // name, from, to
 
-	Decisions map[string]prometheus.Counter // by what ratelimit.Decision says; never written to
+	// Looked up once, as looking up labels costs more than counting does. The maps are
+	// never written to.
+	Decisions map[string]prometheus.Counter // by what ratelimit.Decision says
+	Shed      map[string]prometheus.Counter // by route
 
-	registry *prometheus.Registry
-	requests *prometheus.CounterVec   // route, code
-	duration *prometheus.HistogramVec // route
+	registry         *prometheus.Registry
+	breakerRejected  *prometheus.CounterVec   // name
+	attempts         *prometheus.CounterVec   // dependency, outcome
+	calls            *prometheus.HistogramVec // dependency
+	budgetRefused    *prometheus.CounterVec   // dependency
+	bulkheadRejected *prometheus.CounterVec   // dependency
+	requests         *prometheus.CounterVec   // route, code
+	duration         *prometheus.HistogramVec // route
 
 	mu     sync.Mutex
-	series map[routeCode]series // guarded by mu; looking up labels is dear
+	series map[routeCode]series // guarded by mu; looked up once, too
+}
+
+// Dependency is what is counted of one dependency.
+type Dependency struct {
+	Attempts         map[dependency.Outcome]prometheus.Counter // never written to
+	Calls            prometheus.Observer                       // in seconds
+	BudgetRefused    prometheus.Counter
+	BreakerRejected  prometheus.Counter
+	BulkheadRejected prometheus.Counter
 }
 
 // routeCode is the labels of a request, series what it is counted in.
@@ -66,20 +79,41 @@ func NewMetrics() *Metrics {
 		return h
 	}
 	m.Transitions = counter("circuit_breaker_transitions_total", "Changes of a breaker's state.", "name", "from", "to")
-	m.BreakerRejected = counter("circuit_breaker_rejected_total", "Calls that a breaker refused.", "name")
-	m.Attempts = counter("dependency_attempts_total", "Requests to a dependency, by how they ended.", "dependency", "outcome")
-	m.Calls = histogram("dependency_call_duration_seconds", "Calls to a dependency: the wait for a permit, the attempts and the waits between them. Not those that were refused.", "dependency")
-	m.BudgetRefused = counter("retry_budget_refused_total", "Retries that the budget refused.", "dependency")
-	m.BulkheadRejected = counter("bulkhead_rejected_total", "Calls for which there was no permit.", "dependency")
-	m.Decisions = map[string]prometheus.Counter{}
-	decisions := counter("ratelimit_decisions_total", "Requests to /limited: allowed, rejected by the bucket of the key, or by the overflow bucket that the keys beyond the cap share.", "decision")
-	for _, word := range []string{"allowed", "rejected", "overflow"} {
-		m.Decisions[word] = decisions.WithLabelValues(word)
-	}
-	m.Shed = counter("shed_rejected_total", "Requests shed, by route. Global is the cap over all business routes.", "route")
+	m.breakerRejected = counter("circuit_breaker_rejected_total", "Calls that a breaker refused.", "name")
+	m.attempts = counter("dependency_attempts_total", "Requests to a dependency, by how they ended.", "dependency", "outcome")
+	m.calls = histogram("dependency_call_duration_seconds", "Calls to a dependency: the wait for a permit, the attempts and the waits between them. Not those that were refused.", "dependency")
+	m.budgetRefused = counter("retry_budget_refused_total", "Retries that the budget refused.", "dependency")
+	m.bulkheadRejected = counter("bulkhead_rejected_total", "Calls for which there was no permit.", "dependency")
+	m.Decisions = lookUp(counter("ratelimit_decisions_total", "Requests to /limited: allowed, rejected by the bucket of the key, or by the overflow bucket that the keys beyond the cap share.", "decision"),
+		"allowed", "rejected", "overflow")
+	m.Shed = lookUp(counter("shed_rejected_total", "Requests shed, by route. Global is the cap over all business routes.", "route"),
+		"/slow", "/events", "/send", "global")
 	m.requests = counter("http_requests_total", "Requests that ended. Code 499 got no answer: the caller hung up, or a simulator broke the connection.", "route", "code")
 	m.duration = histogram("http_request_duration_seconds", "Requests, by route.", "route")
 	return m
+}
+
+func lookUp(vec *prometheus.CounterVec, values ...string) map[string]prometheus.Counter {
+	series := map[string]prometheus.Counter{}
+	for _, value := range values {
+		series[value] = vec.WithLabelValues(value)
+	}
+	return series
+}
+
+// Dependency makes the series of a dependency visible, and returns them.
+func (m *Metrics) Dependency(name string) *Dependency {
+	d := &Dependency{
+		Attempts:         map[dependency.Outcome]prometheus.Counter{},
+		Calls:            m.calls.WithLabelValues(name),
+		BudgetRefused:    m.budgetRefused.WithLabelValues(name),
+		BreakerRejected:  m.breakerRejected.WithLabelValues(name),
+		BulkheadRejected: m.bulkheadRejected.WithLabelValues(name),
+	}
+	for _, outcome := range dependency.Outcomes {
+		d.Attempts[outcome] = m.attempts.WithLabelValues(name, string(outcome))
+	}
+	return d
 }
 
 // Gauge adds a gauge that is read when somebody looks. labels are the same for

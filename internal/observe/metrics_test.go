@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"example.com/storefront/internal/dependency"
 )
 
 func metrics(t *testing.T) *Metrics {
@@ -14,13 +16,14 @@ func metrics(t *testing.T) *Metrics {
 	m := NewMetrics()
 	m.Gauge("reading", "Read when somebody looks.", map[string]string{"name": "x"}, func() float64 { return 0.5 })
 	m.Transitions.WithLabelValues("x", "closed", "open").Inc()
-	m.BreakerRejected.WithLabelValues("x").Inc()
-	m.Attempts.WithLabelValues("x", "ok").Inc()
-	m.Calls.WithLabelValues("x").Observe(1)
-	m.BudgetRefused.WithLabelValues("x").Inc()
-	m.BulkheadRejected.WithLabelValues("x").Inc()
+	d := m.Dependency("x")
+	d.Attempts[dependency.OK].Inc()
+	d.Calls.Observe(1)
+	d.BudgetRefused.Inc()
+	d.BreakerRejected.Inc()
+	d.BulkheadRejected.Inc()
 	m.Decisions["allowed"].Inc()
-	m.Shed.WithLabelValues("/x").Inc()
+	m.Shed["/slow"].Inc()
 	m.Route("/unused")
 	m.Request("/x", 200, 30*time.Millisecond)
 	m.Request("/x", 200, 30*time.Millisecond)

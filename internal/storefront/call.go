@@ -24,12 +24,14 @@ func (s *service) newClient(name string, policy dependency.Policy) (*dependency.
 		s.metrics.Transitions.WithLabelValues(name, string(t.From), string(t.To)).Inc()
 		s.events.Record("transitions of "+name, "transition", transitionEvent{t.At, name, t.From, t.To})
 	}
+	counted := s.metrics.Dependency(name)
+	s.counted[name] = counted
 	return dependency.New(dependency.Config{
 		Policy: policy,
 		Dial:   dial,
 		OnAttempt: func(ctx context.Context, a dependency.Attempt) {
 			s.logAttempt(ctx, name, a)
-			s.metrics.Attempts.WithLabelValues(name, string(a.Outcome)).Inc()
+			counted.Attempts[a.Outcome].Inc()
 		},
 	})
 }
@@ -95,19 +97,20 @@ func (c *call) do(url string, req dependency.Request) (body []byte, err error) {
 
 // count counts it: refused by the bulkhead, refused by the breaker, or made.
 func (c *call) count(err error) {
+	counted := c.counted[c.dependency]
 	switch {
 	case errors.Is(err, bulkhead.ErrFull):
 		c.outcome = bulkheadFull
-		c.metrics.BulkheadRejected.WithLabelValues(c.dependency).Inc()
+		counted.BulkheadRejected.Inc()
 	case errors.Is(err, breaker.ErrOpen):
 		c.outcome = circuitOpen
-		c.metrics.BreakerRejected.WithLabelValues(c.dependency).Inc()
+		counted.BreakerRejected.Inc()
 	default:
 		c.outcome = string(dependency.OutcomeOf(err))
-		c.metrics.Calls.WithLabelValues(c.dependency).Observe(c.took.Seconds())
+		counted.Calls.Observe(c.took.Seconds())
 	}
 	if c.trace.GaveUp == retry.OverBudget {
-		c.metrics.BudgetRefused.WithLabelValues(c.dependency).Inc()
+		counted.BudgetRefused.Inc()
 	}
 }
 

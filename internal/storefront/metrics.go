@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"example.com/storefront/internal/breaker"
-	"example.com/storefront/internal/dependency"
 )
 
 // registerMetrics adds what is read when somebody looks, and makes the series visible
@@ -31,20 +30,10 @@ func (s *service) registerMetrics(routes []string) {
 		} {
 			s.metrics.Transitions.WithLabelValues(name, string(change[0]), string(change[1]))
 		}
-		for _, outcome := range dependency.Outcomes {
-			s.metrics.Attempts.WithLabelValues(name, string(outcome))
-		}
-		s.metrics.Calls.WithLabelValues(name)
-		s.metrics.BreakerRejected.WithLabelValues(name)
-		s.metrics.BudgetRefused.WithLabelValues(name)
-		s.metrics.BulkheadRejected.WithLabelValues(name)
 	}
 	s.metrics.Gauge("ratelimit_keys", "Keys that have a bucket of their own.", nil, func() float64 {
 		return float64(s.limiter.Snapshot(time.Now()).Keys)
 	})
-	for _, route := range []string{"/slow", "/events", "/send", "global"} {
-		s.metrics.Shed.WithLabelValues(route)
-	}
 	for _, route := range routes {
 		s.metrics.Route(route)
 	}

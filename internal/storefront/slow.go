@@ -32,7 +32,7 @@ func (s *service) slow(w http.ResponseWriter, r *http.Request) error {
 // the one in /status.
 func (s *service) recordShed(err error, route, by string) {
 	if errors.Is(err, shed.ErrBusy) {
-		s.metrics.Shed.WithLabelValues(route).Inc()
+		s.metrics.Shed[route].Inc()
 		s.tellDecision(by, "rejected")
 	}
 }

@@ -31,6 +31,7 @@ type service struct {
 
 	// What it calls, and what acts that out, by the names in policies.
 	dependencies map[string]*dependency.Client
+	counted      map[string]*observe.Dependency
 	simulated    map[string]*simulator.Dependency
 	payments     *simulator.Payments // one of them
 	copies       copies              // of profiles
@@ -71,7 +72,7 @@ func newService(cfg Config) (*service, error) {
 		payments:  s.payments.Dependency,
 		profiles:  simulator.Profiles(),
 	}
-	s.dependencies = map[string]*dependency.Client{}
+	s.dependencies, s.counted = map[string]*dependency.Client{}, map[string]*observe.Dependency{}
 	for name, policy := range policies {
 		if name == flaky {
 			policy = cfg.Flaky
