@@ -2,7 +2,7 @@
 staticcheck := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race lint bench alerts walkthrough lessons page picture load update fuzz ci
+.PHONY: help run test race lint bench overload soak alerts walkthrough lessons page picture load update fuzz ci
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,10 +21,20 @@ lint: ## gofmt, go mod tidy, go vet, staticcheck
 	go mod tidy -diff
 	go vet ./...
 	go run $(staticcheck) ./...
-	cd scripts/browser && go mod tidy -diff && go vet ./... && go run $(staticcheck) ./...
+	@for module in scripts/browser scripts/bench; do (cd $$module && go mod tidy -diff && go vet ./... && go run $(staticcheck) ./...) || exit 1; done
 
-bench: ## what each pattern costs; compare within one run
-	go test -run '^$$' -bench . -benchmem ./internal/...
+# For a short run: BENCH="-count 1 -benchtime 50x", OVERLOAD="-step 500ms".
+BENCH ?=
+OVERLOAD ?= -picture ../overload.svg
+bench: ## what each pattern costs, beside its peers, as a table with goals; 4 minutes
+	cd scripts/bench && go run ./table $(BENCH)
+
+overload: ## what the patterns are for: goodput and percentiles under too much load, and the README's picture of them
+	cd scripts/bench && go run ./overload $(OVERLOAD)
+
+SOAK ?= 1m
+soak: ## everything goes wrong at random for SOAK (1m), with the race detector; then all must be back, and add up
+	STOREFRONT_SOAK=$(SOAK) go test -race -count=1 -timeout 0 -run '^TestSoak$$' -v ./internal/storefront
 
 alerts: ## the alert rules for Prometheus, checked and tested; needs its promtool
 	promtool check rules scripts/alerts.yml
