@@ -30,8 +30,8 @@ func (s *service) newClient(name string, policy dependency.Policy) (*dependency.
 		Policy: policy,
 		Dial:   dial,
 		OnAttempt: func(ctx context.Context, a dependency.Attempt) {
+			counted.Attempts[a.Outcome].Inc() // first: a log handler may panic
 			s.logAttempt(ctx, name, a)
-			counted.Attempts[a.Outcome].Inc()
 		},
 	})
 }

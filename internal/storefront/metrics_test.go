@@ -21,8 +21,12 @@ func (w *world) scrape() map[string]string {
 	if got.status != 200 || !strings.HasPrefix(got.header.Get("Content-Type"), "text/plain; version=0.0.4") {
 		w.Fatalf("/metrics: %v %v", got.status, got.header)
 	}
+	return seriesOf(got.body)
+}
+
+func seriesOf(text string) map[string]string {
 	series := map[string]string{}
-	for line := range strings.Lines(got.body) {
+	for line := range strings.Lines(text) {
 		i := strings.LastIndex(line, " ")
 		if name := line[:i]; !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "go_") && !strings.HasPrefix(line, "process_") {
 			series[name] = strings.TrimSpace(line[i:])
