@@ -69,7 +69,7 @@ func (r *results) add(out io.Reader) error {
 		case *benchfmt.SyntaxError:
 			return rec
 		case *benchfmt.Result:
-			r.cpu = rec.GetConfig("cpu")
+			r.cpu = strings.TrimSpace(rec.GetConfig("cpu")) // some processors pad it
 			name := strings.TrimSuffix(string(rec.Name), fmt.Sprint("-", runtime.GOMAXPROCS(0)))
 			for _, v := range rec.Values {
 				// As it was printed: benchfmt has seconds for ns.
@@ -86,7 +86,7 @@ func (r *results) add(out io.Reader) error {
 
 // machine is where the figures are from, and of which versions.
 func (r *results) machine() (string, error) {
-	about := fmt.Sprintf("%s %s/%s on %d processors (%s)", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), strings.TrimSpace(r.cpu))
+	about := fmt.Sprintf("%s %s/%s on %d processors (%s)", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), r.cpu)
 	cmd := exec.Command("go", "list", "-m", "-f", "{{.Path}} {{.Version}}", "github.com/sony/gobreaker/v2", "golang.org/x/time", "golang.org/x/sync",
 		"github.com/go-chi/chi/v5", "github.com/failsafe-go/failsafe-go", "github.com/sethvargo/go-limiter")
 	cmd.Stderr = os.Stderr

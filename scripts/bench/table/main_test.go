@@ -39,7 +39,7 @@ func TestEveryGoalIsMissedAboveIt(t *testing.T) {
 func TestMediansOfWhatWasPrinted(t *testing.T) {
 	var r results
 	for _, took := range []string{"300", "90", "100"} {
-		out := "cpu: Abacus\nBenchmarkAllow/1000 \t 5 \t " + took + " ns/op \t 145.0 bytes/key\nBenchmarkCheckout \t 2 \t 1.5 stack/bare \t 7000 stack-cpu-ns\n"
+		out := "cpu: Abacus \nBenchmarkAllow/1000 \t 5 \t " + took + " ns/op \t 145.0 bytes/key\nBenchmarkCheckout \t 2 \t 1.5 stack/bare \t 7000 stack-cpu-ns\n"
 		if err := r.add(strings.NewReader(out)); err != nil {
 			t.Fatal(err)
 		}
