@@ -29,9 +29,14 @@ func CPU(b *testing.B, ways ...Way) {
 // Time compares calls that wait for nothing by the clock, n of them at once. It reports
 // NAME-ns, the time in which one call ends, and NAME/FIRST as CPU does, and NAME-allocs, the
 // allocations of a call.
-func Time(b *testing.B, n int, ways ...Way) {
+func Time(b *testing.B, n int, ways ...Way) { byClock(b, n, 10_000, ways) }
+
+// Waits is Time for calls of which one may wait, for a tenth of a millisecond or so.
+func Waits(b *testing.B, n int, ways ...Way) { byClock(b, n, 1000, ways) }
+
+func byClock(b *testing.B, n, batch int, ways []Way) {
 	start := time.Now()
-	compare(b, "ns", func() time.Duration { return time.Since(start) }, 10_000, n, ways)
+	compare(b, "ns", func() time.Duration { return time.Since(start) }, batch, n, ways)
 }
 
 // compare takes each way for a batch of calls, shared by n goroutines, as clocks are coarse.

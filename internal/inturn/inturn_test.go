@@ -30,8 +30,9 @@ func benchmark(t *testing.T, f func(*testing.B)) testing.BenchmarkResult {
 
 func TestTheDearerWayHasTheHigherRatio(t *testing.T) {
 	for name, compare := range map[string]func(b *testing.B, ways ...Way){
-		"CPU":  CPU,
-		"Time": func(b *testing.B, ways ...Way) { Time(b, 1, ways...) },
+		"CPU":   CPU,
+		"Time":  func(b *testing.B, ways ...Way) { Time(b, 1, ways...) },
+		"Waits": func(b *testing.B, ways ...Way) { Waits(b, 1, ways...) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := benchmark(t, func(b *testing.B) { compare(b, burn("once", 2000), burn("five", 10_000)) }).Extra

@@ -1,12 +1,17 @@
 package ratelimit
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"example.com/storefront/internal/inturn"
+	"example.com/storefront/internal/redistest"
 )
 
 // BenchmarkAllow allows requests of one key of many, another one each time, and
@@ -61,6 +66,36 @@ func BenchmarkRefuse(b *testing.B) {
 		if l.Allow(time.Now(), "k").Allowed {
 			b.Fatal("allowed")
 		}
+	}
+}
+
+// BenchmarkShared compares what a decision takes in memory and in a Redis on this machine, by one
+// goroutine and by 20 at once, of as many keys.
+func BenchmarkShared(b *testing.B) {
+	server := redistest.Start(b)
+	r := openRedis(b, server.URL())
+	for _, n := range []int{1, 20} {
+		b.Run(fmt.Sprint(n, "-at-once"), func(b *testing.B) {
+			names := make([]string, n)
+			for i := range names {
+				names[i] = fmt.Sprint("key-", i)
+			}
+			var ways []inturn.Way
+			for _, in := range []struct {
+				name  string
+				redis *Redis
+			}{{"memory", nil}, {"redis", r}} {
+				var next atomic.Uint32
+				l := shared(b, in.redis, Config{Burst: math.MaxInt32, Rate: 1e6})
+				ways = append(ways, inturn.Way{Name: in.name, Call: func() error {
+					if d := l.Allow(context.Background(), names[next.Add(1)%uint32(n)]); !d.Allowed || d.Fallback {
+						return fmt.Errorf("%+v", d)
+					}
+					return nil
+				}})
+			}
+			inturn.Waits(b, n, ways...)
+		})
 	}
 }
 
