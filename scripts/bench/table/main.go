@@ -49,7 +49,19 @@ func run(w io.Writer, count int, benchtime string) error {
 		return err
 	}
 	fmt.Fprintf(w, "%s; medians of %d runs\n\n", about, count)
-	return print(w, all.values)
+	return print(w, slices.DeleteFunc(slices.Clone(groups), skipped), all.values)
+}
+
+// skipped says whether a group has no figures as a program is not here, and tells so.
+func skipped(g group) bool {
+	if g.needs == "" {
+		return false
+	}
+	_, err := exec.LookPath(g.needs)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "bench: not measured: %s: needs %s\n", g.title, g.needs)
+	}
+	return err != nil
 }
 
 // results are those of several runs.
@@ -88,7 +100,7 @@ func (r *results) add(out io.Reader) error {
 func (r *results) machine() (string, error) {
 	about := fmt.Sprintf("%s %s/%s on %d processors (%s)", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), r.cpu)
 	cmd := exec.Command("go", "list", "-m", "-f", "{{.Path}} {{.Version}}", "github.com/sony/gobreaker/v2", "golang.org/x/time", "golang.org/x/sync",
-		"github.com/go-chi/chi/v5", "github.com/failsafe-go/failsafe-go", "github.com/sethvargo/go-limiter")
+		"github.com/go-chi/chi/v5", "github.com/failsafe-go/failsafe-go", "github.com/sethvargo/go-limiter", "github.com/gomodule/redigo")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -99,7 +111,7 @@ func (r *results) machine() (string, error) {
 
 // print prints a line for each row of the table, or an error that names the figure that no
 // benchmark has reported.
-func print(w io.Writer, values map[string][]float64) error {
+func print(w io.Writer, groups []group, values map[string][]float64) error {
 	fmt.Fprint(w, "| | | each | ratio | goal |\n|---|---|---|---|---|\n")
 	for _, group := range groups {
 		for i, row := range group.rows {

@@ -62,7 +62,7 @@ func TestTheTableNeedsEveryFigure(t *testing.T) {
 				values[of] = []float64{1}
 			}
 		}
-		if err := print(new(strings.Builder), values); err == nil || !strings.Contains(err.Error(), without) {
+		if err := print(new(strings.Builder), groups, values); err == nil || !strings.Contains(err.Error(), without) {
 			t.Errorf("without %q: %v", without, err)
 		}
 	}

@@ -6,6 +6,7 @@ import "fmt"
 type group struct {
 	title string
 	rows  []row
+	needs string // a program, without which there are no figures
 }
 
 // row is a line of the table.
@@ -24,7 +25,7 @@ type figure struct {
 
 // groups is the table: what is in it, in what order, and every goal.
 var groups = []group{
-	{"a route beside a bare net/http handler: CPU of 16 requests at once, both ends", []row{
+	{title: "a route beside a bare net/http handler: CPU of 16 requests at once, both ends", rows: []row{
 		way("bare handler", "Routes/answering", "bare", "", "cpu-ns"),
 		way("`/limited`", "Routes/answering", "limited", "bare", "cpu-ns").ratioAtMost(1.25),
 		way("`/flaky`", "Routes/answering", "flaky", "bare", "cpu-ns"),
@@ -34,30 +35,32 @@ var groups = []group{
 		way("`/charge`, which calls payments", "Routes/calling", "charge", "bare", "cpu-ns"),
 		way("`/slow`, which waits 1 ms", "Routes/calling", "slow", "bare", "cpu-ns"),
 	}},
-	{"a call to a dependency that succeeds: CPU, both ends", []row{
+	{title: "a call to a dependency that succeeds: CPU, both ends", rows: []row{
 		way("bare, with a tuned client", "Checkout", "bare", "", "cpu-ns"),
 		way("through bulkhead, breaker, retry and timeout", "Checkout", "stack", "bare", "cpu-ns").ratioAtMost(1.15),
 	}},
-	{"a request served and refused: CPU of the handler, and of the call behind it", []row{
+	{title: "a request served and refused: CPU of the handler, and of the call behind it", rows: []row{
 		way("`/checkout` served", "Refusal", "served", "", "cpu-ns"),
 		way("breaker open", "Refusal", "open", "served", "cpu-ns").ratioAtMost(0.25),
 		way("bulkhead full", "Refusal", "full", "served", "cpu-ns").ratioAtMost(0.25),
 		way("caller limited", "Refusal", "limited", "served", "cpu-ns").ratioAtMost(0.25),
 		way("`/slow` shed", "Refusal", "shed", "served", "cpu-ns").ratioAtMost(0.25),
 	}},
-	{"the rate limiter, a token taken", []row{
+	{title: "the rate limiter, a token taken", rows: []row{
 		keys("1 key", "1", 250),
 		keys("1,000 keys, at random", "1000", 250),
 		keys("1,000,000 keys, at random", "1000000", 1500),
 	}},
-	{"a circuit breaker, closed", peers("BreakerClosed/1-at-once", breakers...)},
-	{"the same, 2 goroutines at once", peers("BreakerClosed/2-at-once", breakers...)},
-	{"a circuit breaker, open", atMost(150, peers("BreakerOpen/1-at-once", breakers...))},
-	{"the same, 2 goroutines at once", atMost(150, peers("BreakerOpen/2-at-once", breakers...))},
-	{"a retry policy with a budget, success at once", peers("Retry", "ours", "failsafe")},
-	{"a rate limiter, 1,000 keys in turn, a token taken", peers("LimiterAllows/1-at-once", "ours", "go-limiter")},
-	{"the same, 2 goroutines at once", peers("LimiterAllows/2-at-once", "ours", "go-limiter")},
-	{"a rate limiter, refused", peers("LimiterRefuses", "ours", "go-limiter")},
+	{title: "a circuit breaker, closed", rows: peers("BreakerClosed/1-at-once", breakers...)},
+	{title: "the same, 2 goroutines at once", rows: peers("BreakerClosed/2-at-once", breakers...)},
+	{title: "a circuit breaker, open", rows: atMost(150, peers("BreakerOpen/1-at-once", breakers...))},
+	{title: "the same, 2 goroutines at once", rows: atMost(150, peers("BreakerOpen/2-at-once", breakers...))},
+	{title: "a retry policy with a budget, success at once", rows: peers("Retry", "ours", "failsafe")},
+	{title: "a rate limiter, 1,000 keys in turn, a token taken", rows: peers("LimiterAllows/1-at-once", "ours", "go-limiter")},
+	{title: "the same, 2 goroutines at once", rows: peers("LimiterAllows/2-at-once", "ours", "go-limiter")},
+	{title: "a rate limiter, refused", rows: peers("LimiterRefuses", "ours", "go-limiter")},
+	{title: "the rate limiter, a token taken, in memory and in Redis", rows: inRedis("1"), needs: "redis-server"},
+	{title: "the same, 20 goroutines at once", rows: inRedis("20"), needs: "redis-server"},
 }
 
 var breakers = []string{"ours", "gobreaker", "failsafe", "atomic"}
@@ -99,6 +102,14 @@ func peers(benchmark string, ways ...string) []row {
 		rows = append(rows, r)
 	}
 	return rows
+}
+
+// inRedis are the rows of the limiter, with so many decisions at once.
+func inRedis(n string) []row {
+	return []row{
+		way("in memory", "Shared/"+n+"-at-once", "memory", "", "ns"),
+		way("shared through a Redis on the same machine", "Shared/"+n+"-at-once", "redis", "memory", "ns"),
+	}
 }
 
 // atMost sets the goal of ours, in ns.
