@@ -99,7 +99,7 @@ var groups = []struct {
 	{"Retry, of /checkout", []string{"retry-"}},
 	{"Circuit breaker, of /checkout", []string{"breaker-"}},
 	{"Bulkhead, of /checkout", []string{"bulkhead"}},
-	{"Rate limit", []string{"limit-", "caller-"}},
+	{"Rate limit", []string{"limit-", "caller-", "redis"}},
 	{"Load shedding", []string{"slow-", "max-in-flight"}},
 }
 

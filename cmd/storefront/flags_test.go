@@ -69,6 +69,8 @@ var bad = []struct{ flag, value, want string }{
 	{"max-in-flight", "0", "-max-in-flight: 0 is out of range, 1 to 1000000"},
 	{"limit-rate", "NaN", "-limit-rate: NaN is out of range, 0.001 to 1e+06"},
 	{"limit-rate", "0", "-limit-rate: 0 is out of range, 0.001 to 1e+06"},
+	{"redis", "127.0.0.1:6379", `-redis: "127.0.0.1:6379" is not a URL like redis://127.0.0.1:6379/0`},
+	{"redis", "http://:secret@127.0.0.1:6379", `-redis: "…@127.0.0.1:6379" is not a URL like redis://127.0.0.1:6379/0`},
 	{"slow-permits", "0", "-slow-permits: 0 is out of range, 1 to 1000000"},
 	{"slow-policy", "oldest", `-slow-policy: "oldest" is not newest, wait or priority`},
 	{"slow-queue", "0", "-slow-queue: 0 is out of range, 1 to 10000"},

@@ -24,6 +24,7 @@ type Metrics struct {
 	// never written to.
 	Decisions map[string]prometheus.Counter // by what ratelimit.Decision says
 	Shed      map[string]prometheus.Counter // by route
+	Fallbacks prometheus.Counter            // decisions without the Redis
 
 	registry         *prometheus.Registry
 	breakerRejected  *prometheus.CounterVec   // name
@@ -86,6 +87,7 @@ func NewMetrics() *Metrics {
 	m.bulkheadRejected = counter("bulkhead_rejected_total", "Calls for which there was no permit.", "dependency")
 	m.Decisions = lookUp(counter("ratelimit_decisions_total", "Requests to /limited: allowed, rejected by the bucket of the key, or by the overflow bucket that the keys beyond the cap share.", "decision"),
 		"allowed", "rejected", "overflow")
+	m.Fallbacks = counter("ratelimit_fallback_total", "Decisions of a rate limit by the buckets of this instance, as Redis did not answer.").WithLabelValues()
 	m.Shed = lookUp(counter("shed_rejected_total", "Requests shed, by route. Global is the cap over all business routes.", "route"),
 		"/slow", "/events", "/send", "global")
 	m.requests = counter("http_requests_total", "Requests that ended. Code 499 got no answer: the caller hung up, or a simulator broke the connection.", "route", "code")

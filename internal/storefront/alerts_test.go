@@ -48,6 +48,7 @@ const (
 	askedSlow  = `http_request_duration_seconds_count{route="/slow"}`
 	askedOk    = `http_request_duration_seconds_count{route="/limited"}`
 	refused    = `retry_budget_refused_total{dependency="flaky"}`
+	degraded   = `ratelimit_degraded`
 )
 
 var (
@@ -123,20 +124,20 @@ var stories = []story{
 	{
 		name:   "an idle service",
 		lasts:  6 * time.Minute,
-		series: []string{flakyState, opened, reopened, shedSlow, shedGlobal, askedSlow, askedOk, refused},
+		series: []string{flakyState, opened, reopened, shedSlow, shedGlobal, askedSlow, askedOk, refused, degraded},
 		alerts: []expectation{
 			{6 * time.Minute, "BreakerNotClosed", nil}, {6 * time.Minute, "BreakerOpened", nil},
-			{6 * time.Minute, "RequestsShed", nil}, {6 * time.Minute, "RetriesRefused", nil},
+			{6 * time.Minute, "RequestsShed", nil}, {6 * time.Minute, "RetriesRefused", nil}, {6 * time.Minute, "RateLimitDegraded", nil},
 		},
 	},
 	{
 		name:   "a healthy service with visitors",
 		tick:   func(w *world) { w.begin(w.Context(), "/checkout"); w.begin(w.Context(), "/slow") },
 		visits: 6 * time.Minute, lasts: 6 * time.Minute,
-		series: []string{flakyState, opened, reopened, shedSlow, shedGlobal, askedSlow, askedOk, refused},
+		series: []string{flakyState, opened, reopened, shedSlow, shedGlobal, askedSlow, askedOk, refused, degraded},
 		alerts: []expectation{
 			{6 * time.Minute, "BreakerNotClosed", nil}, {6 * time.Minute, "BreakerOpened", nil},
-			{6 * time.Minute, "RequestsShed", nil}, {6 * time.Minute, "RetriesRefused", nil},
+			{6 * time.Minute, "RequestsShed", nil}, {6 * time.Minute, "RetriesRefused", nil}, {6 * time.Minute, "RateLimitDegraded", nil},
 		},
 	},
 	{
@@ -192,6 +193,16 @@ var stories = []story{
 			{9 * time.Minute, "RetriesRefused", nil},
 		},
 	},
+	{
+		name:   "a rate limit whose Redis is not there",
+		cfg:    func(c *Config) { c.Redis = "redis://127.0.0.1:1/0" }, // where nobody listens
+		lasts:  3 * time.Minute,
+		series: []string{degraded},
+		alerts: []expectation{
+			{115 * time.Second, "RateLimitDegraded", nil},
+			{120 * time.Second, "RateLimitDegraded", []firing{{"{instance: a, severity: warn}", "The rate limit has not been shared for two minutes, as Redis does not answer."}}},
+		},
+	},
 }
 
 // burstEvery asks for /slow every second, and now and then for three at once, one of
@@ -238,6 +249,15 @@ func (s story) live(t *testing.T) map[string][]string {
 	return values
 }
 
+// of is a series as an instance shows it.
+func of(series, instance string) string {
+	name, labels, labelled := strings.Cut(strings.TrimSuffix(series, "}"), "{")
+	if labelled {
+		labels += ","
+	}
+	return fmt.Sprintf("%s{%sinstance=%q}", name, labels, instance)
+}
+
 // The unit tests of the alert rules, for promtool, have series that the service really
 // shows, scraped under the fake clock: the rules cannot miss what it does.
 func TestAlertsAreTestedWithRealSeries(t *testing.T) {
@@ -249,8 +269,8 @@ func TestAlertsAreTestedWithRealSeries(t *testing.T) {
 		fmt.Fprintf(&out, "  - name: '%s'\n    interval: %v\n    input_series:\n", s.name, scrapeEvery)
 		for _, name := range s.series {
 			// Beside it another instance, at which nothing happens.
-			fmt.Fprintf(&out, "      - series: '%s,instance=\"a\"}'\n        values: '%s'\n", strings.TrimSuffix(name, "}"), strings.Join(values[name], " "))
-			fmt.Fprintf(&out, "      - series: '%s,instance=\"b\"}'\n        values: '0+0x%d'\n", strings.TrimSuffix(name, "}"), len(values[name])-1)
+			fmt.Fprintf(&out, "      - series: '%s'\n        values: '%s'\n", of(name, "a"), strings.Join(values[name], " "))
+			fmt.Fprintf(&out, "      - series: '%s'\n        values: '0+0x%d'\n", of(name, "b"), len(values[name])-1)
 		}
 		fmt.Fprint(&out, "    alert_rule_test:\n")
 		for _, e := range s.alerts {
@@ -336,8 +356,8 @@ func TestEveryAlertIsTestedBothWays(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := regexp.MustCompile(`alert: (\w+)`).FindAllStringSubmatch(string(rules), -1)
-	if len(names) != 4 {
-		t.Errorf("%d alerts, want 4", len(names))
+	if len(names) != 5 {
+		t.Errorf("%d alerts, want 5", len(names))
 	}
 	for _, name := range names {
 		fires, silent := false, false

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"example.com/storefront/internal/dependency"
+	"example.com/storefront/internal/ratelimit"
 	"example.com/storefront/internal/shed"
 )
 
@@ -44,6 +45,9 @@ type Config struct {
 	// LimitMaxKeys is how many buckets a limit keeps; further keys share one. 0
 	// means 100,000.
 	LimitMaxKeys int
+	// Redis is the URL, redis:// or rediss:// for TLS, of a Redis in which instances share
+	// the buckets of both limits. Empty means that each has its own.
+	Redis string
 	// SlowPermits is how many requests /slow works on at once. 0 means 2.
 	SlowPermits int
 	// SlowWork is how long it works on each. 0 means 2 s.
@@ -60,9 +64,9 @@ type Config struct {
 	// DrainTimeout bounds how long Serve waits for accepted work at its end. 0
 	// means 10 s.
 	DrainTimeout time.Duration
-	// Log gets errors of ours as ERROR, breakers that open as WARN, other
-	// transitions, faults, resets and the drain as INFO, requests and attempts as
-	// DEBUG. nil means slog.Default().
+	// Log gets errors of ours as ERROR, breakers that open and a Redis that is lost
+	// as WARN, other transitions, a Redis that is back, faults, resets and the drain
+	// as INFO, requests and attempts as DEBUG. nil means slog.Default().
 	Log *slog.Logger
 }
 
@@ -81,7 +85,7 @@ func (c *Config) settings() []setting {
 	const long, many = time.Hour, 1_000_000
 	integer, number, duration := (*flag.FlagSet).IntVar, (*flag.FlagSet).Float64Var, (*flag.FlagSet).DurationVar
 	return []setting{
-		address("flaky-url", &c.FlakyURL, "`url` that /checkout calls, instead of this service's /flaky"),
+		address("flaky-url", &c.FlakyURL, checkFlakyURL, "`url` that /checkout calls, instead of this service's /flaky"),
 		within(duration, "checkout-deadline", &c.Flaky.Deadline, flaky.Deadline, time.Millisecond, long, "total time for a checkout once it has its permit: attempts and the waits between them"),
 		within(duration, "attempt-timeout", &c.Flaky.Timeout, flaky.Timeout, time.Millisecond, long, "time for one attempt"),
 		within(integer, "retry-attempts", &c.Flaky.Retry.Attempts, flaky.Retry.Attempts, 1, 100, "attempts per call, the first one included"),
@@ -100,6 +104,7 @@ func (c *Config) settings() []setting {
 		within(integer, "limit-burst", &c.LimitBurst, 3, 1, many, "tokens a bucket holds"),
 		within(number, "limit-rate", &c.LimitRate, 1, 0.001, many, "tokens a second that flow into each bucket"),
 		within(integer, "limit-max-keys", &c.LimitMaxKeys, 100_000, 1, 10*many, "keys with a bucket of their own; the rest share one"),
+		address("redis", &c.Redis, ratelimit.CheckURL, "`url` of a Redis in which instances share their buckets, redis://[[user]:password@]host[:port][/database]"),
 		within(integer, "slow-permits", &c.SlowPermits, 2, 1, many, "requests that /slow works on at once"),
 		within(duration, "slow-work", &c.SlowWork, 2*time.Second, time.Millisecond, long, "how long /slow works on a request"),
 		oneOf("slow-policy", (*string)(&c.SlowPolicy), "`policy` by which requests to /slow are shed", string(shed.Newest), string(shed.Wait), string(shed.Priority)),
@@ -185,8 +190,8 @@ func oneOf(name string, field *string, usage string, words ...string) setting {
 	}
 }
 
-// address is an http URL, or empty.
-func address(name string, field *string, usage string) setting {
+// address is a URL, or empty.
+func address(name string, field *string, check func(string) error, usage string) setting {
 	return setting{
 		name: name,
 		bind: func(fs *flag.FlagSet) { fs.StringVar(field, name, "", usage) },
@@ -195,16 +200,20 @@ func address(name string, field *string, usage string) setting {
 			if *field == "" {
 				return nil
 			}
-			u, err := url.Parse(*field)
-			switch {
-			case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "", !isPort(u.Port()):
-				return fmt.Errorf("%q is not a URL like http://127.0.0.1:3001/flaky", *field)
-			case u.User != nil:
-				return fmt.Errorf("%q has a user name, which would not be sent", u.Redacted())
-			}
-			return nil
+			return check(*field)
 		},
 	}
+}
+
+func checkFlakyURL(raw string) error {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "", !isPort(u.Port()):
+		return fmt.Errorf("%q is not a URL like http://127.0.0.1:3001/flaky", raw)
+	case u.User != nil:
+		return fmt.Errorf("%q has a user name, which would not be sent", u.Redacted())
+	}
+	return nil
 }
 
 func isPort(port string) bool {

@@ -63,6 +63,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		{"limit-burst", func(c *Config) { c.LimitBurst = -1 }, func(c *Config) { c.LimitBurst = 1 }},
 		{"limit-rate", func(c *Config) { c.LimitRate = math.NaN() }, func(c *Config) { c.LimitRate = 0.001 }},
 		{"limit-rate", func(c *Config) { c.LimitRate = math.Inf(1) }, func(c *Config) { c.LimitRate = 1_000_000 }},
+		{"redis", func(c *Config) { c.Redis = "redis://:secret@/0" }, func(c *Config) { c.Redis = "" }},
 		{"slow-permits", func(c *Config) { c.SlowPermits = -1 }, func(c *Config) { c.SlowPermits = 1 }},
 		{"slow-work", func(c *Config) { c.SlowWork = time.Hour + 1 }, func(c *Config) { c.SlowWork = time.Hour }},
 		{"drain-timeout", func(c *Config) { c.DrainTimeout = -1 }, func(c *Config) { c.DrainTimeout = time.Millisecond }},

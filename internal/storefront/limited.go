@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"example.com/storefront/internal/ascii"
 	"example.com/storefront/internal/ratelimit"
 )
@@ -20,7 +22,7 @@ func (s *service) limited(w http.ResponseWriter, r *http.Request) error {
 	if key == "" {
 		key = "anonymous" // which a client may send as well
 	}
-	decision, err := s.limiter.allow(w, key)
+	decision, err := s.limiter.allow(r, w, key)
 	s.metrics.Decisions[decision.String()].Inc()
 	s.tellDecision("limiter", decision.String())
 	if err != nil {
@@ -45,7 +47,7 @@ func (s *service) limitCallers(next http.Handler) http.Handler {
 		if key == "" {
 			caller = "address " + remoteIP(r) // no key has a space
 		}
-		decision, err := s.callers.allow(w, caller)
+		decision, err := s.callers.allow(r, w, caller)
 		s.tellDecision("callers", decision.String())
 		if err != nil {
 			return err
@@ -58,24 +60,46 @@ func (s *service) limitCallers(next http.Handler) http.Handler {
 // limit is a rate limit that tells its clients about itself
 // (draft-ietf-httpapi-ratelimit-headers).
 type limit struct {
-	*ratelimit.Limiter
-	name   string // quoted
-	policy string // the RateLimit-Policy header
+	*ratelimit.Shared
+	name      string             // quoted
+	policy    string             // the RateLimit-Policy header
+	fallbacks prometheus.Counter // decisions without the Redis
 }
 
-func newLimit(name string, cfg ratelimit.Config) (*limit, error) {
-	l, err := ratelimit.New(cfg)
+// openRedis opens the Redis in which the limits are shared, if there is one.
+func (s *service) openRedis() (err error) {
+	if s.cfg.Redis != "" {
+		s.redis, err = ratelimit.OpenRedis(ratelimit.RedisConfig{URL: s.cfg.Redis, OnChange: s.logRedis})
+	}
+	return err
+}
+
+// newLimits makes the limits, which the Redis that is open shares.
+func (s *service) newLimits() (err error) {
+	cfg := ratelimit.Config{Burst: s.cfg.LimitBurst, Rate: s.cfg.LimitRate, MaxKeys: s.cfg.LimitMaxKeys}
+	if s.limiter, err = s.newLimit("default", cfg); err == nil && s.cfg.CallerRate > 0 {
+		cfg.Burst, cfg.Rate = s.cfg.CallerBurst, s.cfg.CallerRate
+		s.callers, err = s.newLimit("caller", cfg)
+	}
+	return err
+}
+
+func (s *service) newLimit(name string, cfg ratelimit.Config) (*limit, error) {
+	l, err := ratelimit.NewShared(s.redis, name, cfg)
 	if err != nil {
 		return nil, err
 	}
 	name = strconv.Quote(name)
 	quota, window := l.Policy()
-	return &limit{l, name, fmt.Sprintf("%s;q=%d;w=%d", name, quota, wholeSeconds(window))}, nil
+	return &limit{l, name, fmt.Sprintf("%s;q=%d;w=%d", name, quota, wholeSeconds(window)), s.metrics.Fallbacks}, nil
 }
 
 // allow takes a token, and tells the client how many are left.
-func (l *limit) allow(w http.ResponseWriter, key string) (ratelimit.Decision, error) {
-	decision := l.Allow(time.Now(), key)
+func (l *limit) allow(r *http.Request, w http.ResponseWriter, key string) (ratelimit.Decision, error) {
+	decision := l.Allow(r.Context(), key)
+	if decision.Fallback {
+		l.fallbacks.Inc()
+	}
 	// The names are as net/http spells them, or it would do so each time.
 	w.Header().Add("Ratelimit-Policy", l.policy)
 	w.Header().Add("Ratelimit", l.name+";r="+strconv.Itoa(decision.Left)+";t="+strconv.Itoa(wholeSeconds(decision.Next)))

@@ -3,6 +3,7 @@ package storefront
 import (
 	"context"
 	"log/slog"
+	"net/url"
 
 	"example.com/storefront/internal/breaker"
 	"example.com/storefront/internal/dependency"
@@ -15,6 +16,16 @@ func (s *service) logTransition(name string, t breaker.Transition) {
 		level = slog.LevelWarn
 	}
 	s.log.Log(context.Background(), level, "breaker transition", "dependency", name, "from", t.From, "to", t.To)
+}
+
+// logRedis writes a line when the rate limit can be shared no more, and when it is again.
+func (s *service) logRedis(degraded bool, err error) {
+	u, _ := url.Parse(s.cfg.Redis) // Validate has seen it; the rest may be a password
+	if degraded {
+		s.log.Warn("rate limit degraded", "redis", u.Host, "err", err)
+	} else {
+		s.log.Info("rate limit shared", "redis", u.Host)
+	}
 }
 
 // logGiveUp writes why a failed call was not tried again, at DEBUG.

@@ -34,6 +34,12 @@ func (s *service) registerMetrics(routes []string) {
 	s.metrics.Gauge("ratelimit_keys", "Keys that have a bucket of their own.", nil, func() float64 {
 		return float64(s.limiter.Snapshot(time.Now()).Keys)
 	})
+	s.metrics.Gauge("ratelimit_degraded", "1 while Redis is not asked, though it should be.", nil, func() float64 {
+		if s.redis.Degraded() {
+			return 1
+		}
+		return 0
+	})
 	for _, route := range routes {
 		s.metrics.Route(route)
 	}

@@ -54,7 +54,7 @@ func TestEverySeriesIsThereFromTheStart(t *testing.T) {
 	for _, p := range pinned {
 		want = append(want, fmt.Sprintf(`http_request_duration_seconds_count{route=%q}`, p.route))
 	}
-	want = append(want, "ratelimit_keys", `ratelimit_decisions_total{decision="allowed"}`, `ratelimit_decisions_total{decision="rejected"}`,
+	want = append(want, "ratelimit_keys", "ratelimit_degraded", "ratelimit_fallback_total", `ratelimit_decisions_total{decision="allowed"}`, `ratelimit_decisions_total{decision="rejected"}`,
 		`ratelimit_decisions_total{decision="overflow"}`, `shed_rejected_total{route="/slow"}`, `shed_rejected_total{route="/events"}`,
 		`shed_rejected_total{route="/send"}`, `shed_rejected_total{route="global"}`)
 	slices.Sort(want)

@@ -6,8 +6,9 @@ import (
 )
 
 // reset is a clean slate: all is as after a start, but for what is under way, which goes
-// on, keeps its permits and may leave its copy or its charge, and for the metrics: a
-// counter that falls would look like a restart.
+// on, keeps its permits and may leave its copy or its charge, for the buckets in Redis,
+// which are not this instance's alone, and for the metrics: a counter that falls would look
+// like a restart.
 func (s *service) reset(w http.ResponseWriter, _ *http.Request) error {
 	for _, d := range s.simulated {
 		d.Reset()

@@ -30,6 +30,7 @@ func Serve(ctx context.Context, ln net.Listener, cfg Config) error {
 }
 
 func (s *service) serve(ctx context.Context, ln net.Listener) error {
+	defer func() { _ = s.Close() }() // of connections, whose ends nobody minds
 	s.address = ln.Addr()
 	var silent silentConns
 	srv := &http.Server{

@@ -31,8 +31,8 @@ type dependencySnapshot struct {
 }
 
 type limiterSnapshot struct {
-	Backend  string `json:"backend"`  // memory, as the buckets are not shared
-	Degraded bool   `json:"degraded"` // so never
+	Backend  string `json:"backend"`  // where the buckets are: memory or redis
+	Degraded bool   `json:"degraded"` // whether they should be in Redis, and are not
 	ratelimit.Snapshot
 }
 
@@ -52,7 +52,7 @@ func (s *service) snapshot(r *http.Request) snapshot {
 	now := time.Now()
 	all := snapshot{
 		Dependencies: map[string]dependencySnapshot{},
-		Limiter:      limiterSnapshot{Backend: "memory", Snapshot: s.limiter.Snapshot(now)},
+		Limiter:      limiterSnapshot{Backend: "memory", Degraded: s.redis.Degraded(), Snapshot: s.limiter.Snapshot(now)},
 		Slow:         s.shedder.Snapshot(),
 		InFlight:     s.inFlight.Snapshot(),
 		Streams:      s.streams.Snapshot(),
@@ -62,6 +62,9 @@ func (s *service) snapshot(r *http.Request) snapshot {
 	}
 	for name, client := range s.dependencies {
 		all.Dependencies[name] = dependencySnapshot{client.Snapshot(), s.simulated[name].Setting()}
+	}
+	if s.redis != nil {
+		all.Limiter.Backend = "redis"
 	}
 	if s.callers != nil {
 		callers := s.callers.Snapshot(now)

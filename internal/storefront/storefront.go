@@ -3,6 +3,7 @@
 package storefront
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -36,12 +37,13 @@ type service struct {
 	payments     *simulator.Payments // one of them
 	copies       copies              // of profiles
 
-	callers  *limit        // nil: off
-	limiter  *limit        // of /limited
-	inFlight *shed.Shedder // of all business routes
-	shedder  *shed.Shedder // of /slow
-	streams  *shed.Shedder // of /events
-	senders  *shed.Shedder // of /send
+	redis    *ratelimit.Redis // nil: none
+	callers  *limit           // nil: off
+	limiter  *limit           // of /limited
+	inFlight *shed.Shedder    // of all business routes
+	shedder  *shed.Shedder    // of /slow
+	streams  *shed.Shedder    // of /events
+	senders  *shed.Shedder    // of /send
 
 	client *http.Client // of /send
 }
@@ -51,7 +53,8 @@ type service struct {
 // came in, so it works wherever it is served: by http.Server, by
 // httptest.NewServer, over an in-memory network. It needs no closing: idle
 // connections to the dependencies end by themselves, after 30 s, and /events when
-// its reader leaves.
+// its reader leaves. But with cfg.Redis it is an io.Closer, which closes the
+// connections to that.
 func New(cfg Config) (http.Handler, error) {
 	s, err := newService(cfg)
 	if err != nil {
@@ -85,14 +88,6 @@ func newService(cfg Config) (*service, error) {
 	}
 
 	var err error
-	if cfg.CallerRate > 0 {
-		if s.callers, err = newLimit("caller", ratelimit.Config{Burst: cfg.CallerBurst, Rate: cfg.CallerRate, MaxKeys: cfg.LimitMaxKeys}); err != nil {
-			return nil, err
-		}
-	}
-	if s.limiter, err = newLimit("default", ratelimit.Config{Burst: cfg.LimitBurst, Rate: cfg.LimitRate, MaxKeys: cfg.LimitMaxKeys}); err != nil {
-		return nil, err
-	}
 	if s.inFlight, err = shed.New(shed.Config{Permits: cfg.MaxInFlight}); err != nil {
 		return nil, err
 	}
@@ -107,12 +102,21 @@ func newService(cfg Config) (*service, error) {
 	if s.senders, err = shed.New(shed.Config{Permits: maxSenders}); err != nil {
 		return nil, err
 	}
+	if err = s.openRedis(); err != nil {
+		return nil, err
+	}
+	if err = s.newLimits(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
 	s.client = newSendingClient()
 	routes := s.routes()
 	s.Handler = routes
 	s.registerMetrics(patterns(routes))
 	return s, nil
 }
+
+// Close closes the connections to Redis.
+func (s *service) Close() error { return s.redis.Close() }
 
 // routes has every route, and all that a request passes on its way to one.
 func (s *service) routes() chi.Router {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -137,6 +138,39 @@ func (p *page) stop() {
 		_ = p.server.Process.Kill()
 		_ = p.server.Wait() // it was killed
 	}
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	_, port, err := net.SplitHostPort(ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// startRedis starts a Redis for the rest of the test.
+func startRedis(t *testing.T, port string) {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		if os.Getenv("STOREFRONT_REDIS_SERVER") == "required" {
+			t.Fatal(err)
+		}
+		t.Skipf("the rest needs a Redis: %v", err)
+	}
+	server := exec.Command("redis-server", "--bind", "127.0.0.1", "--port", port, "--save", "", "--dir", t.TempDir())
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = server.Process.Kill()
+		_ = server.Wait() // it was killed
+	})
 }
 
 func (p *page) listen(event any) {

@@ -222,6 +222,14 @@ func TestControlsAreHiddenWhereTheyAreOff(t *testing.T) {
 	}
 }
 
+func TestTheLimiterSaysWhetherItIsShared(t *testing.T) {
+	port := freePort(t)
+	p := open(t, "-redis", "redis://127.0.0.1:"+port)
+	p.wait("no Redis", `document.getElementById('limiter').innerText.includes('Redis is away: this instance decides alone.')`)
+	startRedis(t, port)
+	p.wait("Redis", `document.getElementById('limiter').innerText.includes('Shared through Redis; the counts are those of this instance.')`)
+}
+
 func TestALostConnectionSaysSoAndComesBack(t *testing.T) {
 	p := open(t)
 	p.ask("/limited")

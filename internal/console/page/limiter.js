@@ -38,7 +38,9 @@ export function newLimiter() {
   };
 }
 
-function explain(status) {
-  if (!status.buckets) return 'Keys are shown only where controls are on.';
-  return 'The first four characters of the keys used last. A bucket that is full again is forgotten.';
+function explain({ limiter, buckets }) {
+  const shared = limiter.backend !== 'redis' ? ''
+    : limiter.degraded ? 'Redis is away: this instance decides alone. ' : 'Shared through Redis; the counts are those of this instance. ';
+  if (!buckets) return `${shared}Keys are shown only where controls are on.`;
+  return `${shared}The first four characters of the keys used last. A bucket that is full again is forgotten.`;
 }
