@@ -2,7 +2,7 @@
 staticcheck := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race lint bench overload soak alerts walkthrough lessons page picture load update fuzz ci
+.PHONY: help run test race lint bench overload soak alerts walkthrough lessons page picture load instances update fuzz ci
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,7 +44,7 @@ alerts: ## the alert rules for Prometheus, checked and tested; needs its promtoo
 walkthrough: ## the README's walkthrough with real binaries, real curl, real time
 	scripts/walkthrough.sh
 
-lessons: ## the whole README and all lessons, in the same way; and a short load
+lessons: ## the whole README and all lessons, in the same way; a short load; instances that share a rate limit
 	scripts/lessons.sh
 
 page: ## the live page in a real browser; needs a Chromium
@@ -58,6 +58,9 @@ update: ## rewrite what pages and golden files show to what is really printed; r
 
 load: ## a load on the server at localhost:3000, with shares by status, percentiles and a plot
 	scripts/load.sh
+
+instances: ## five instances, each with a rate limit of its own and with one that they share; needs a redis-server
+	scripts/instances.sh
 
 # Counted, not timed: a fuzz run that its clock ends can fail with "context
 # deadline exceeded" on a busy machine (go.dev/issue/75804).
