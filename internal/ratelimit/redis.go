@@ -9,7 +9,7 @@ import (
 	"net"
 	"net/url"
 	"regexp"
-	"strings"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -46,6 +46,7 @@ type Redis struct {
 	pool    redis.Pool
 	breaker *breaker.Breaker
 	script  *redis.Script
+	wake    *time.Timer             // for tend
 	failed  atomic.Pointer[failure] // the latest
 	closed  atomic.Bool
 }
@@ -67,6 +68,7 @@ func OpenRedis(cfg RedisConfig) (*Redis, error) {
 	if cfg.Timeout < 0 {
 		return nil, fmt.Errorf("ratelimit: Timeout is %v, must not be negative", cfg.Timeout)
 	}
+	cfg.URL = withPort(cfg.URL)
 	cfg.Timeout = cmp.Or(cfg.Timeout, 20*time.Millisecond)
 	if cfg.Dial == nil {
 		cfg.Dial = new(net.Dialer).DialContext
@@ -75,6 +77,8 @@ func OpenRedis(cfg RedisConfig) (*Redis, error) {
 		cfg.OnChange = func(bool, error) {}
 	}
 	r := &Redis{cfg: cfg, script: redis.NewScript(1, takeSource)}
+	r.wake = time.AfterFunc(pause, r.tend)
+	r.wake.Stop()
 	r.pool = redis.Pool{
 		MaxActive:   maxConns,
 		MaxIdle:     maxConns,
@@ -136,7 +140,7 @@ func (r *Redis) neutral(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, redis.ErrPoolExhausted) || r.closed.Load()
 }
 
-// changed tells who wants to know, and has an open breaker probe even if nobody comes.
+// changed tells who wants to know, and has an open breaker tended.
 func (r *Redis) changed(t breaker.Transition) {
 	switch {
 	case t.From == breaker.Closed:
@@ -145,13 +149,22 @@ func (r *Redis) changed(t breaker.Transition) {
 		r.cfg.OnChange(false, nil)
 	}
 	if t.To == breaker.Open {
-		time.AfterFunc(pause+time.Millisecond, func() { // strictly after the cool-down
-			if !r.closed.Load() {
-				_ = r.probe() // which changes the breaker, or does not
-			}
-		})
+		r.tendLater()
 	}
 }
+
+// tend probes until Redis is back, even if nobody comes. Once is not enough: a client may
+// take the place of the probe, and leave.
+func (r *Redis) tend() {
+	if r.closed.Load() || !r.Degraded() {
+		return
+	}
+	if err := r.probe(); err != nil {
+		r.tendLater()
+	}
+}
+
+func (r *Redis) tendLater() { r.wake.Reset(pause + time.Millisecond) } // strictly after the cool-down
 
 // probe asks as a decision does, for a bucket of its own that is soon full again.
 func (r *Redis) probe() error {
@@ -179,9 +192,10 @@ func (r *Redis) take(caller context.Context, bucket string, cfg Config) (allowed
 		ctx, cancel := context.WithTimeout(caller, r.cfg.Timeout)
 		defer cancel()
 		allowed, tokens, err = r.ask(ctx, bucket, cfg)
-		if err != nil && left(caller) {
+		switch e, ok := errors.AsType[net.Error](err); {
+		case err != nil && left(caller):
 			err = context.Canceled // whatever it looks like
-		} else if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
+		case err != nil && ctx.Err() != nil, ok && e.Timeout():
 			err = fmt.Errorf("no answer within %v", r.cfg.Timeout)
 		}
 		if err != nil && !r.neutral(err) {
@@ -205,27 +219,41 @@ func (r *Redis) ask(ctx context.Context, bucket string, cfg Config) (allowed boo
 		return false, 0, err
 	}
 	defer func() { _ = conn.Close() }() // back to the pool, or for good if it is broken
-	var took int
 	values, err := redis.Values(r.script.DoContext(ctx, conn, "storefront:"+bucket, cfg.Burst, cfg.Rate))
-	if err == nil {
-		_, err = redis.Scan(values, &took, &tokens)
+	if err != nil {
+		return false, 0, err
 	}
-	return took == 1, tokens, err
+	if len(values) == 2 {
+		took, err1 := redis.Int(values[0], nil)
+		tokens, err2 := redis.Float64(values[1], nil)
+		if err1 == nil && err2 == nil && (took == 0 || took == 1) && tokens > -1 && tokens <= float64(cfg.Burst) {
+			return took == 1, tokens, nil
+		}
+	}
+	return false, 0, errors.New("an answer that the script does not give")
 }
 
-// CheckURL returns an error if raw is not the URL of a Redis. It repeats no password.
+// CheckURL returns an error if raw is not the URL of a Redis. It repeats nothing of it,
+// as any part may be a password.
 func CheckURL(raw string) error {
 	u, err := url.Parse(raw)
 	if err == nil && (u.Scheme == "redis" || u.Scheme == "rediss") && u.Hostname() != "" &&
 		database.MatchString(u.Path) && u.RawQuery == "" && u.Fragment == "" {
-		if _, err := net.LookupPort("tcp", u.Port()); err == nil {
+		if port, err := strconv.ParseUint(portOf(u), 10, 16); err == nil && port > 0 {
 			return nil
 		}
 	}
-	if i := strings.LastIndexByte(raw, '@'); i >= 0 {
-		raw = "…" + raw[i:]
-	}
-	return fmt.Errorf("%q is not a URL like redis://127.0.0.1:6379/0", raw)
+	return errors.New("must be like redis://127.0.0.1:6379/0")
 }
 
 var database = regexp.MustCompile(`^(/[0-9]{0,5})?$`)
+
+func portOf(u *url.URL) string { return cmp.Or(u.Port(), "6379") }
+
+// withPort is raw, which CheckURL has seen, with its port, as redigo minds neither
+// redis://[::1] nor redis://127.0.0.1: well.
+func withPort(raw string) string {
+	u, _ := url.Parse(raw)
+	u.Host = net.JoinHostPort(u.Hostname(), portOf(u))
+	return u.String()
+}

@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -46,6 +47,7 @@ type acted struct {
 	latency  time.Duration // before each reply
 	hung     atomic.Bool   // no reply at all
 	trickle  time.Duration // before each byte of a reply
+	reply    string        // to a script; empty: 2 tokens more
 
 	dialed, asked atomic.Int64
 
@@ -94,7 +96,7 @@ func (a *acted) serve(conn net.Conn) {
 			return
 		}
 		a.asked.Add(1)
-		reply := "*2\r\n:1\r\n$1\r\n2\r\n"
+		reply := cmp.Or(a.reply, "*2\r\n:1\r\n$1\r\n2\r\n")
 		if command == "AUTH" || command == "SELECT" {
 			reply = "+OK\r\n"
 		}
@@ -236,6 +238,79 @@ func TestAHungRedisIsGivenUpAndComesBackByItself(t *testing.T) {
 	})
 }
 
+// The client takes the place of the probe that comes by itself, and tells nothing.
+func TestAClientThatLeavesAHalfOpenRedisDoesNotKeepItSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a acted
+		a.listen(t)
+		r := a.open(t, actedURL)
+		defer a.end(r)
+		l := shared(t, r, Config{})
+		a.hung.Store(true)
+		for range failures {
+			allow(t, l, 20*ms)
+		}
+		time.Sleep(s + ms/2)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*ms)
+		defer cancel()
+		l.Allow(ctx, "k")
+		a.hung.Store(false)
+		time.Sleep(s)
+		if r.Degraded() {
+			t.Error("degraded, though it is well")
+		}
+		a.wantChanges(t, "60ms true no answer within 20ms", "2.062s false <nil>")
+	})
+}
+
+func TestATLSHandshakeThatHangsIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a acted
+		a.listen(t) // and does not know what it is told
+		r := a.open(t, "rediss://127.0.0.1:6379")
+		defer a.end(r)
+		a.wantChanges(t, "60ms true no answer within 20ms")
+	})
+}
+
+func TestARedisThatAnswersRubbishIsGivenUp(t *testing.T) {
+	for _, tt := range []struct {
+		reply string
+		ok    bool
+	}{
+		{"*2\r\n:1\r\n$1\r\n0\r\n", true},
+		{"*2\r\n:0\r\n$1\r\n3\r\n", true},
+		{"*2\r\n:0\r\n$6\r\n-0.001\r\n", true},
+		{"*2\r\n:2\r\n$1\r\n2\r\n", false},
+		{"*2\r\n:-1\r\n$1\r\n2\r\n", false},
+		{"*2\r\n:99999999999999999999\r\n$1\r\n2\r\n", false},
+		{"*2\r\n:1\r\n$4\r\n1001\r\n", false},
+		{"*2\r\n:1\r\n$2\r\n-1\r\n", false},
+		{"*2\r\n:1\r\n$3\r\nNaN\r\n", false},
+		{"*2\r\n:1\r\n$3\r\nInf\r\n", false},
+		{"*2\r\n:1\r\n$1\r\nx\r\n", false},
+		{"*2\r\n:1\r\n$-1\r\n", false},
+		{"*2\r\n$-1\r\n$1\r\n2\r\n", false},
+		{"*1\r\n:1\r\n", false},
+		{"*3\r\n:1\r\n$1\r\n2\r\n:1\r\n", false},
+		{"*-1\r\n", false},
+		{"+OK\r\n", false},
+		{"HTTP/1.1 400 Bad Request\r\n\r\n", false},
+	} {
+		t.Run(tt.reply, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := acted{reply: tt.reply}
+				a.listen(t)
+				r := a.open(t, actedURL)
+				defer a.end(r)
+				if r.Degraded() == tt.ok {
+					t.Errorf("degraded %t", r.Degraded())
+				}
+			})
+		})
+	}
+}
+
 func TestADecisionTakesNoLongerWhateverIsSlow(t *testing.T) {
 	for _, tt := range []struct {
 		name, url        string
@@ -336,6 +411,12 @@ func TestDeadConnectionsFailOnce(t *testing.T) {
 		if n := atOnce(50); n != 0 || a.dialed.Load() != 50 {
 			t.Errorf("%d fell back, %d connections; want 0, 50", n, a.dialed.Load())
 		}
+		ctx, cancel := context.WithTimeout(context.Background(), ms/2)
+		defer cancel()
+		l.Allow(ctx, "k") // leaves, and takes but its own connection along
+		if n := atOnce(49); n != 0 || a.dialed.Load() != 50 {
+			t.Errorf("%d fell back, %d connections; want 0, 50", n, a.dialed.Load())
+		}
 		a.kill()
 		a.listen(t)
 		if n := atOnce(1); n != 1 {
@@ -391,6 +472,23 @@ func TestClientsThatGoAndCrowdsDoNotDegrade(t *testing.T) {
 	})
 }
 
+func TestAClosedOneIsNotDegraded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a acted
+		a.listen(t)
+		r := a.open(t, actedURL)
+		defer a.end(r)
+		_ = r.Close()
+		l := shared(t, r, Config{})
+		for range 2 * failures {
+			if d := allow(t, l, 0); !d.Fallback {
+				t.Errorf("%+v", d)
+			}
+		}
+		a.wantChanges(t)
+	})
+}
+
 // And so leaves no goroutine in the bubble, and nobody to ask.
 func TestClosedIsNotAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -428,6 +526,9 @@ func TestBadURLs(t *testing.T) {
 		{"redis://:6379", false},
 		{"redis:///0", false},
 		{"http://127.0.0.1:6379", false},
+		{"redis://[::1]", true},
+		{"redis://127.0.0.1:", true},
+		{"redis://127.0.0.1:0", false},
 		{"redis://127.0.0.1:65536", false},
 		{"redis://127.0.0.1:x", false},
 		{"redis://127.0.0.1:6379/x", false},
@@ -442,13 +543,35 @@ func TestBadURLs(t *testing.T) {
 			t.Errorf("%q: %v", tt.url, err)
 		}
 	}
-	_, err := OpenRedis(RedisConfig{URL: "redis://user:sec@ret@127.0.0.1:x"})
-	if want := `ratelimit: URL: "…@127.0.0.1:x" is not a URL like redis://127.0.0.1:6379/0`; err == nil || err.Error() != want {
-		t.Errorf("%v, want %s", err, want)
+	for _, url := range []string{"redis://user:sec@ret@127.0.0.1:x", "redis://127.0.0.1?password=secret", "redis://:secret"} {
+		_, err := OpenRedis(RedisConfig{URL: url})
+		if want := `ratelimit: URL: must be like redis://127.0.0.1:6379/0`; err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
-	_, err = OpenRedis(RedisConfig{URL: actedURL, Timeout: -1})
+	_, err := OpenRedis(RedisConfig{URL: actedURL, Timeout: -1})
 	if want := `ratelimit: Timeout is -1ns, must not be negative`; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+func TestWithoutAPort(t *testing.T) {
+	for url, want := range map[string]string{
+		"redis://127.0.0.1": "127.0.0.1:6379", "redis://127.0.0.1:/1": "127.0.0.1:6379",
+		"redis://[::1]": "[::1]:6379", "redis://me:secret@[::1]:1/0": "[::1]:1",
+	} {
+		var dialed string
+		r, err := OpenRedis(RedisConfig{URL: url, Dial: func(_ context.Context, _, address string) (net.Conn, error) {
+			dialed = address
+			return nil, io.EOF
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = r.Close()
+		if dialed != want {
+			t.Errorf("%s: dialed %s, want %s", url, dialed, want)
+		}
 	}
 }
 
