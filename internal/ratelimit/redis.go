@@ -7,9 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
-	"regexp"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -62,13 +59,14 @@ var takeSource string
 // OpenRedis returns the Redis at cfg.URL, or an error if that is no URL. It asks whether
 // Redis is there, up to three times; one that is not there it returns as degraded.
 func OpenRedis(cfg RedisConfig) (*Redis, error) {
-	if err := CheckURL(cfg.URL); err != nil {
+	u, err := parseURL(cfg.URL)
+	if err != nil {
 		return nil, fmt.Errorf("ratelimit: URL: %w", err)
 	}
+	cfg.URL = u.String()
 	if cfg.Timeout < 0 {
 		return nil, fmt.Errorf("ratelimit: Timeout is %v, must not be negative", cfg.Timeout)
 	}
-	cfg.URL = withPort(cfg.URL)
 	cfg.Timeout = cmp.Or(cfg.Timeout, 20*time.Millisecond)
 	if cfg.Dial == nil {
 		cfg.Dial = new(net.Dialer).DialContext
@@ -93,7 +91,6 @@ func OpenRedis(cfg RedisConfig) (*Redis, error) {
 			return nil
 		},
 	}
-	var err error
 	r.breaker, err = breaker.New(breaker.Config{
 		Failures: failures,
 		Cooldown: pause,
@@ -123,7 +120,7 @@ func dialer(cfg RedisConfig) func(context.Context) (redis.Conn, error) {
 			redis.DialContextFunc(func(ctx context.Context, network, address string) (net.Conn, error) {
 				conn, err := cfg.Dial(ctx, network, address)
 				if err == nil {
-					stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
+					stop = context.AfterFunc(ctx, func() { _ = conn.Close() }) // it is given up
 				}
 				return conn, err
 			}))
@@ -231,29 +228,4 @@ func (r *Redis) ask(ctx context.Context, bucket string, cfg Config) (allowed boo
 		}
 	}
 	return false, 0, errors.New("an answer that the script does not give")
-}
-
-// CheckURL returns an error if raw is not the URL of a Redis. It repeats nothing of it,
-// as any part may be a password.
-func CheckURL(raw string) error {
-	u, err := url.Parse(raw)
-	if err == nil && (u.Scheme == "redis" || u.Scheme == "rediss") && u.Hostname() != "" &&
-		database.MatchString(u.Path) && u.RawQuery == "" && u.Fragment == "" {
-		if port, err := strconv.ParseUint(portOf(u), 10, 16); err == nil && port > 0 {
-			return nil
-		}
-	}
-	return errors.New("must be like redis://127.0.0.1:6379/0")
-}
-
-var database = regexp.MustCompile(`^(/[0-9]{0,5})?$`)
-
-func portOf(u *url.URL) string { return cmp.Or(u.Port(), "6379") }
-
-// withPort is raw, which CheckURL has seen, with its port, as redigo minds neither
-// redis://[::1] nor redis://127.0.0.1: well.
-func withPort(raw string) string {
-	u, _ := url.Parse(raw)
-	u.Host = net.JoinHostPort(u.Hostname(), portOf(u))
-	return u.String()
 }

@@ -1,194 +1,19 @@
 package ratelimit
 
 import (
-	"bufio"
-	"cmp"
 	"context"
-	"fmt"
-	"io"
-	"net"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"example.com/storefront/internal/memnet"
-	"example.com/storefront/internal/redistest"
 )
-
-// openRedis waits long: how well Redis answers is this machine's business.
-func openRedis(t testing.TB, url string) *Redis {
-	t.Helper()
-	r, err := OpenRedis(RedisConfig{URL: url, Timeout: 10 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = r.Close() })
-	return r
-}
-
-func shared(t testing.TB, r *Redis, cfg Config) *Shared {
-	t.Helper()
-	l, err := NewShared(r, "test", cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
-// acted is a Redis for tests with a fake clock, where a real one cannot be: it says that
-// there are 2 tokens more, or does what goes wrong.
-type acted struct {
-	network  memnet.Network
-	listener net.Listener
-	latency  time.Duration // before each reply
-	hung     atomic.Bool   // no reply at all
-	trickle  time.Duration // before each byte of a reply
-	reply    string        // to a script; empty: 2 tokens more
-
-	dialed, asked atomic.Int64
-
-	mu      sync.Mutex
-	conns   []net.Conn // guarded by mu
-	changes []string   // guarded by mu; what OnChange was told, and when
-}
-
-func (a *acted) listen(t *testing.T) {
-	t.Helper()
-	var err error
-	if a.listener, err = a.network.Listen("tcp", "127.0.0.1:6379"); err != nil {
-		t.Fatal(err)
-	}
-	go func(ln net.Listener) {
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			a.dialed.Add(1)
-			a.mu.Lock()
-			a.conns = append(a.conns, conn)
-			a.mu.Unlock()
-			go a.serve(conn)
-		}
-	}(a.listener)
-}
-
-// kill closes the listener and all connections.
-func (a *acted) kill() {
-	_ = a.listener.Close()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, conn := range a.conns {
-		_ = conn.Close()
-	}
-	a.conns = nil
-}
-
-func (a *acted) serve(conn net.Conn) {
-	r := bufio.NewReader(conn)
-	for {
-		command, err := readCommand(r)
-		if err != nil {
-			return
-		}
-		a.asked.Add(1)
-		reply := cmp.Or(a.reply, "*2\r\n:1\r\n$1\r\n2\r\n")
-		if command == "AUTH" || command == "SELECT" {
-			reply = "+OK\r\n"
-		}
-		time.Sleep(a.latency)
-		if a.hung.Load() {
-			continue
-		}
-		for i := range len(reply) {
-			time.Sleep(a.trickle)
-			if _, err := io.WriteString(conn, reply[i:i+1]); err != nil {
-				return
-			}
-		}
-	}
-}
-
-// readCommand reads an array of strings in RESP, and returns the first.
-func readCommand(r *bufio.Reader) (string, error) {
-	number := func() (int, error) {
-		line, err := r.ReadString('\n')
-		if err != nil {
-			return 0, err
-		}
-		return strconv.Atoi(strings.TrimSpace(line[1:]))
-	}
-	n, err := number()
-	if err != nil {
-		return "", err
-	}
-	words := make([]string, n)
-	for i := range words {
-		size, err := number()
-		if err != nil {
-			return "", err
-		}
-		word := make([]byte, size+2)
-		if _, err := io.ReadFull(r, word); err != nil {
-			return "", err
-		}
-		words[i] = string(word[:size])
-	}
-	return words[0], nil
-}
-
-func (a *acted) open(t *testing.T, url string) *Redis {
-	t.Helper()
-	start := time.Now()
-	r, err := OpenRedis(RedisConfig{URL: url, Dial: a.network.DialContext, OnChange: func(degraded bool, err error) {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.changes = append(a.changes, fmt.Sprint(time.Since(start), " ", degraded, " ", err))
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
-
-func (a *acted) end(r *Redis) {
-	_ = r.Close()
-	a.kill()
-	time.Sleep(s) // what it was about to reply
-}
-
-func (a *acted) wantChanges(t *testing.T, want ...string) {
-	t.Helper()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if got := strings.Join(a.changes, "\n"); got != strings.Join(want, "\n") {
-		t.Errorf("told:\n%s\nwant:\n%s", got, strings.Join(want, "\n"))
-	}
-}
-
-const actedURL = "redis://127.0.0.1:6379"
-
-// allow wants a decision after exactly so long, and returns it.
-func allow(t *testing.T, l *Shared, after time.Duration) Decision {
-	t.Helper()
-	start := time.Now()
-	d := l.Allow(context.Background(), "k")
-	if took := time.Since(start); took != after {
-		t.Errorf("a decision took %v, want %v", took, after)
-	}
-	return d
-}
 
 func TestAHungRedisIsGivenUpAndComesBackByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a acted
 		a.listen(t)
 		r := a.open(t, actedURL)
-		defer a.end(r)
 		l := shared(t, r, Config{})
 		if d := allow(t, l, 0); d.Fallback || d.Left != 2 {
 			t.Errorf("well: %+v", d)
@@ -244,7 +69,6 @@ func TestAClientThatLeavesAHalfOpenRedisDoesNotKeepItSo(t *testing.T) {
 		var a acted
 		a.listen(t)
 		r := a.open(t, actedURL)
-		defer a.end(r)
 		l := shared(t, r, Config{})
 		a.hung.Store(true)
 		for range failures {
@@ -267,8 +91,7 @@ func TestATLSHandshakeThatHangsIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a acted
 		a.listen(t) // and does not know what it is told
-		r := a.open(t, "rediss://127.0.0.1:6379")
-		defer a.end(r)
+		a.open(t, "rediss://127.0.0.1:6379")
 		a.wantChanges(t, "60ms true no answer within 20ms")
 	})
 }
@@ -302,7 +125,6 @@ func TestARedisThatAnswersRubbishIsGivenUp(t *testing.T) {
 				a := acted{reply: tt.reply}
 				a.listen(t)
 				r := a.open(t, actedURL)
-				defer a.end(r)
 				if r.Degraded() == tt.ok {
 					t.Errorf("degraded %t", r.Degraded())
 				}
@@ -331,7 +153,6 @@ func TestADecisionTakesNoLongerWhateverIsSlow(t *testing.T) {
 				var a acted
 				a.listen(t)
 				r := a.open(t, tt.url)
-				defer a.end(r)
 				a.kill() // and with it the connection over which it was found well
 				a.listen(t)
 				l := shared(t, r, Config{})
@@ -358,7 +179,6 @@ func TestAConnectionThatIsNotMadeIsGivenUp(t *testing.T) {
 		a.listener = ln
 		start := time.Now()
 		r := a.open(t, actedURL)
-		defer a.end(r)
 		if took := time.Since(start); took != 60*ms || !r.Degraded() {
 			t.Errorf("opened after %v, degraded %t, want 60ms, true", took, r.Degraded())
 		}
@@ -376,7 +196,6 @@ func TestOneThatIsNotThereAtTheStartIsUsedWhenItComes(t *testing.T) {
 		}
 		time.Sleep(10 * s)
 		a.listen(t)
-		defer a.end(r)
 		time.Sleep(s)
 		if d := allow(t, l, 0); d.Fallback {
 			t.Errorf("%+v", d)
@@ -393,7 +212,6 @@ func TestDeadConnectionsFailOnce(t *testing.T) {
 		a := acted{latency: ms}
 		a.listen(t)
 		r := a.open(t, actedURL)
-		defer func() { a.end(r) }()
 		l := shared(t, r, Config{})
 		atOnce := func(n int) (fallbacks int) {
 			var wg sync.WaitGroup
@@ -428,13 +246,29 @@ func TestDeadConnectionsFailOnce(t *testing.T) {
 	})
 }
 
+func TestAConnectionIsKeptFor30s(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a acted
+		a.listen(t)
+		l := shared(t, a.open(t, actedURL), Config{})
+		for i, row := range []struct {
+			after  time.Duration
+			dialed int64
+		}{{0, 1}, {30 * s, 1}, {30*s + 1, 2}} {
+			time.Sleep(row.after)
+			if d := allow(t, l, 0); d.Fallback || a.dialed.Load() != row.dialed {
+				t.Errorf("row %d: %+v, %d connections, want %d", i, d, a.dialed.Load(), row.dialed)
+			}
+		}
+	})
+}
+
 // Neither tells anything about Redis.
 func TestClientsThatGoAndCrowdsDoNotDegrade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := acted{latency: 15 * ms}
 		a.listen(t)
 		r := a.open(t, actedURL)
-		defer a.end(r)
 		l := shared(t, r, Config{})
 		for range 10 {
 			ctx, cancel := context.WithTimeout(context.Background(), 10*ms)
@@ -477,7 +311,6 @@ func TestAClosedOneIsNotDegraded(t *testing.T) {
 		var a acted
 		a.listen(t)
 		r := a.open(t, actedURL)
-		defer a.end(r)
 		_ = r.Close()
 		l := shared(t, r, Config{})
 		for range 2 * failures {
@@ -503,184 +336,8 @@ func TestClosedIsNotAsked(t *testing.T) {
 		if n := a.dialed.Load(); n != 0 {
 			t.Errorf("dialed %d times", n)
 		}
-		a.end(r)
+		if r.wake.Stop() {
+			t.Error("a timer goes on")
+		}
 	})
-}
-
-func TestBadURLs(t *testing.T) {
-	for _, tt := range []struct {
-		url string
-		ok  bool
-	}{
-		{"redis://127.0.0.1:6379/0", true},
-		{"redis://127.0.0.1", true},
-		{"redis://localhost:6379/", true},
-		{"redis://[::1]:6379/15", true},
-		{"rediss://user:pass@redis.example:6380/1", true},
-		{"redis://:pass@redis.example", true},
-		{"", false},
-		{"127.0.0.1:6379", false},
-		{"localhost:6379", false},
-		{"redis:127.0.0.1", false},
-		{"redis://", false},
-		{"redis://:6379", false},
-		{"redis:///0", false},
-		{"http://127.0.0.1:6379", false},
-		{"redis://[::1]", true},
-		{"redis://127.0.0.1:", true},
-		{"redis://127.0.0.1:0", false},
-		{"redis://127.0.0.1:65536", false},
-		{"redis://127.0.0.1:x", false},
-		{"redis://127.0.0.1:6379/x", false},
-		{"redis://127.0.0.1:6379/-1", false},
-		{"redis://127.0.0.1:6379/0/1", false},
-		{"redis://127.0.0.1:6379/0?db=1", false},
-		{"redis://127.0.0.1:6379/0#1", false},
-		{"redis://127.0.0.1 :6379", false},
-		{"redis://%zz@127.0.0.1", false},
-	} {
-		if err := CheckURL(tt.url); (err == nil) != tt.ok {
-			t.Errorf("%q: %v", tt.url, err)
-		}
-	}
-	for _, url := range []string{"redis://user:sec@ret@127.0.0.1:x", "redis://127.0.0.1?password=secret", "redis://:secret"} {
-		_, err := OpenRedis(RedisConfig{URL: url})
-		if want := `ratelimit: URL: must be like redis://127.0.0.1:6379/0`; err == nil || err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
-		}
-	}
-	_, err := OpenRedis(RedisConfig{URL: actedURL, Timeout: -1})
-	if want := `ratelimit: Timeout is -1ns, must not be negative`; err == nil || err.Error() != want {
-		t.Errorf("%v, want %s", err, want)
-	}
-}
-
-func TestWithoutAPort(t *testing.T) {
-	for url, want := range map[string]string{
-		"redis://127.0.0.1": "127.0.0.1:6379", "redis://127.0.0.1:/1": "127.0.0.1:6379",
-		"redis://[::1]": "[::1]:6379", "redis://me:secret@[::1]:1/0": "[::1]:1",
-	} {
-		var dialed string
-		r, err := OpenRedis(RedisConfig{URL: url, Dial: func(_ context.Context, _, address string) (net.Conn, error) {
-			dialed = address
-			return nil, io.EOF
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = r.Close()
-		if dialed != want {
-			t.Errorf("%s: dialed %s, want %s", url, dialed, want)
-		}
-	}
-}
-
-// What goes wrong with a real Redis, and how long it takes.
-func TestARealRedisFails(t *testing.T) {
-	for _, tt := range []struct {
-		name         string
-		breaks, heal func(*redistest.Server)
-		err          string
-	}{
-		{"killed", (*redistest.Server).Kill, (*redistest.Server).Restart, "connection refused"},
-		{"stopped", (*redistest.Server).Stop, (*redistest.Server).Continue, "no answer within 20ms"},
-		{"paused", func(s *redistest.Server) { s.Do("CLIENT", "PAUSE", 1500) }, func(*redistest.Server) {}, "no answer within 20ms"},
-		{"a replica, which is read-only",
-			func(s *redistest.Server) { s.Do("REPLICAOF", "127.0.0.1", "1") },
-			func(s *redistest.Server) { s.Do("REPLICAOF", "NO", "ONE") }, "READONLY"},
-		{"full",
-			func(s *redistest.Server) { s.Do("CONFIG", "SET", "maxmemory", 1) },
-			func(s *redistest.Server) { s.Do("CONFIG", "SET", "maxmemory", 0) }, "OOM"},
-		{"not to be written to",
-			func(s *redistest.Server) { s.Do("CONFIG", "SET", "min-replicas-to-write", 1) },
-			func(s *redistest.Server) { s.Do("CONFIG", "SET", "min-replicas-to-write", 0) }, "NOREPLICAS"},
-		{"keys of another type",
-			func(s *redistest.Server) {
-				for _, key := range []string{"test:k", "probe"} {
-					s.Do("SET", "storefront:"+key, "mine")
-				}
-			},
-			func(s *redistest.Server) { s.Do("FLUSHALL") }, "WRONGTYPE"},
-		{"scripts not allowed",
-			func(s *redistest.Server) { s.Do("ACL", "SETUSER", "default", "-@scripting") },
-			func(s *redistest.Server) { s.Do("ACL", "SETUSER", "default", "+@scripting") }, "NOPERM"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			server := redistest.Start(t)
-			changes := make(chan error, 10)
-			r, err := OpenRedis(RedisConfig{URL: server.URL(), OnChange: func(degraded bool, err error) {
-				if degraded != (err != nil) {
-					t.Errorf("degraded %t: %v", degraded, err)
-				}
-				changes <- err
-			}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer r.Close()
-			until := func(degraded bool) {
-				t.Helper()
-				for deadline := time.Now().Add(10 * time.Second); r.Degraded() != degraded; time.Sleep(time.Millisecond) {
-					if time.Now().After(deadline) {
-						t.Fatalf("degraded is not %t", degraded)
-					}
-				}
-			}
-			until(false)
-			for len(changes) > 0 {
-				<-changes // a machine that stalls
-			}
-			l := shared(t, r, Config{Burst: 1000, Rate: 0.001})
-			stalls := redistest.Stalls(t)
-
-			tt.breaks(server)
-			var slowest time.Duration
-			for i := range 100 {
-				start := time.Now()
-				d := l.Allow(context.Background(), "k")
-				slowest = max(slowest, time.Since(start))
-				if i >= failures && (!d.Fallback || !d.Allowed) {
-					t.Errorf("decision %d: %+v", i, d)
-				}
-			}
-			t.Logf("the slowest of 100 decisions took %v; the machine stalls for %v", slowest, stalls())
-			if slowest > 50*time.Millisecond+stalls() {
-				t.Errorf("a decision took %v", slowest)
-			}
-			until(true)
-			if err := <-changes; err == nil || !strings.Contains(err.Error(), tt.err) {
-				t.Errorf("degraded as %v, want %s", err, tt.err)
-			}
-
-			tt.heal(server)
-			until(false)
-			if err := <-changes; err != nil {
-				t.Errorf("told %v when it was back", err)
-			}
-			if d := l.Allow(context.Background(), "k"); d.Fallback {
-				t.Errorf("back: %+v", d)
-			}
-			if len(changes) > 0 {
-				t.Errorf("told of %d changes more", len(changes))
-			}
-		})
-	}
-}
-
-func TestAWrongPasswordDegrades(t *testing.T) {
-	server := redistest.Start(t)
-	server.Do("CONFIG", "SET", "requirepass", "secret")
-	var told error
-	r, err := OpenRedis(RedisConfig{URL: "redis://:wrong@" + server.Addr, Timeout: 10 * time.Second, OnChange: func(_ bool, err error) { told = err }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	if !r.Degraded() || told == nil || !strings.Contains(told.Error(), "WRONGPASS") || strings.Contains(told.Error(), "wrong@") {
-		t.Errorf("degraded %t as %v", r.Degraded(), told)
-	}
-	if r := openRedis(t, "redis://:secret@"+server.Addr+"/3"); r.Degraded() {
-		t.Error("degraded with the right password")
-	}
 }

@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -53,23 +54,38 @@ func TestInstancesShareExactly(t *testing.T) {
 
 func TestKeysHaveAPrefixAndExpireOnceFull(t *testing.T) {
 	server := redistest.Start(t)
-	l := shared(t, openRedis(t, server.URL()), Config{Burst: 2, Rate: 10})
+	r := openRedis(t, server.URL())
+	l := shared(t, r, Config{Burst: 2, Rate: 10})
+	allow := func() Decision { return l.Allow(context.Background(), "a key: *") }
 	for range 3 {
-		l.Allow(context.Background(), "a key: *")
+		allow()
 	}
 	const key = "storefront:test:a key: *"
 	if keys := keys(t, server); !slices.Contains(keys, key) {
 		t.Errorf("keys are %q, without %q", keys, key)
 	}
-	if ms, err := redis.Int(server.Do("PTTL", key), nil); err != nil || ms < 1 || ms > 201 {
-		t.Errorf("expires in %d ms, %v; want 1 to 201", ms, err)
+	if ms, err := redis.Int(server.Do("PTTL", key), nil); err != nil || ms > 201 {
+		t.Errorf("expires in %d ms, %v; want 201 at most", ms, err)
 	}
-	time.Sleep(210 * time.Millisecond)
-	if keys := keys(t, server); len(keys) > 0 {
-		t.Errorf("keys are left: %q", keys)
-	}
-	if d := l.Allow(context.Background(), "a key: *"); !d.Allowed || d.Left != 1 || d.Fallback {
+	server.Do("FLUSHALL") // as when it has expired
+	if d := allow(); !d.Allowed || d.Left != 1 || d.Fallback {
 		t.Errorf("afterwards: %+v", d)
+	}
+
+	// To the millisecond, by a clock that stands.
+	r.script = redis.NewScript(1, withClock(t, takeSource))
+	server.Do("FLUSHALL")
+	server.Do("HSET", "clock", "s", epoch.Unix(), "us", 0)
+	for i, want := range []int{101, 201, 201} {
+		allow()
+		if ms, err := redis.Int(server.Do("HGET", key, "expires"), nil); err != nil || ms != want {
+			t.Errorf("request %d: expires in %d ms, %v; want %d", i, ms, err, want)
+		}
+	}
+	l = shared(t, r, Config{Rate: math.SmallestNonzeroFloat64})
+	allow()
+	if ms, err := redis.Int64(server.Do("HGET", key, "expires"), nil); err != nil || ms != 1e15 {
+		t.Errorf("never full: expires in %d ms, %v; want 1e15", ms, err)
 	}
 }
 
@@ -153,7 +169,6 @@ func TestManyKeysInRedis(t *testing.T) {
 		var a acted
 		a.listen(t)
 		r := a.open(t, actedURL)
-		defer a.end(r)
 		l := shared(t, r, Config{MaxKeys: 1})
 		for i := range 10 {
 			if d := l.Allow(context.Background(), fmt.Sprint(i)); !d.Allowed || d.Left != 2 || d.Overflow || d.Fallback {

@@ -83,8 +83,8 @@ func (s *Server) Restart() {
 // Kill ends the server at once, if it runs.
 func (s *Server) Kill() {
 	if s.cmd.ProcessState == nil {
-		_ = s.cmd.Process.Kill()
-		_ = s.cmd.Wait() // which says that it was killed
+		_ = s.cmd.Process.Kill() // or it has ended by itself
+		_ = s.cmd.Wait()         // which says that it was killed
 	}
 }
 

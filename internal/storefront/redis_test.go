@@ -176,7 +176,12 @@ func TestRedisGoesAndComesBackUnderLoad(t *testing.T) {
 			var mu sync.Mutex
 			var requests []request
 			var all sync.WaitGroup
-			done := make(chan struct{})
+			done, ended := make(chan struct{}), make(chan struct{})
+			wait := func(n int) { // until so many requests more have ended
+				for range n {
+					<-ended
+				}
+			}
 			for n := range 8 {
 				all.Go(func() {
 					for c := 0; ; c++ {
@@ -194,13 +199,17 @@ func TestRedisGoesAndComesBackUnderLoad(t *testing.T) {
 						mu.Lock()
 						requests = append(requests, request{sent, took})
 						mu.Unlock()
+						select {
+						case ended <- struct{}{}:
+						default: // nobody waits
+						}
 					}
 				})
 			}
 			defer all.Wait()
 			defer sync.OnceFunc(func() { close(done) })()
 
-			time.Sleep(500 * time.Millisecond)
+			wait(500)
 			gone := time.Since(start)
 			tt.goes(server)
 			for _, i := range instances {
@@ -212,12 +221,12 @@ func TestRedisGoesAndComesBackUnderLoad(t *testing.T) {
 					t.Errorf("ratelimit_degraded is %s", got)
 				}
 			}
-			time.Sleep(300 * time.Millisecond)
+			wait(500)
 			tt.back(server)
 			for _, i := range instances {
 				i.until(false)
 			}
-			time.Sleep(300 * time.Millisecond)
+			wait(500)
 
 			mu.Lock()
 			defer mu.Unlock()
